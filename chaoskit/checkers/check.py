@@ -1,0 +1,123 @@
+"""All checkers together: a history in, a judgement out. A checker that raises is UNKNOWN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from chaoskit.checkers.diagnosis import diagnose
+from chaoskit.checkers.effects import duplicate_effect, false_success, lost_effect, wrong_inputs
+from chaoskit.checkers.ending import diverged_state, leftover_process, stuck
+from chaoskit.checkers.steps import redone_step, silent_restart
+from chaoskit.model.events import EffectApplied
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.findings import Finding, Judgement, Verdict
+from chaoskit.model.history import History
+from chaoskit.model.schedule import Schedule
+
+Checker = Callable[[History, Expectation], Iterable[Finding]]
+
+CHECKERS: tuple[Checker, ...] = (
+    silent_restart,
+    redone_step,
+    duplicate_effect,
+    lost_effect,
+    false_success,
+    wrong_inputs,
+    stuck,
+    diverged_state,
+    leftover_process,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    name: str
+    error: str
+
+
+def judge(
+    history: History,
+    expectation: Expectation,
+    schedule: Schedule,
+    checkers: Iterable[Checker] = CHECKERS,
+) -> Judgement:
+    """What the checkers say of one trial.
+
+    Args:
+        history: the trial.
+        expectation: what an undisturbed run does.
+        schedule: the faults that were meant to land.
+        checkers: the pure functions to ask.
+    """
+    findings: list[Finding] = []
+    unknowns = list(_unknowns(history, expectation, schedule))
+    for checker in checkers:
+        try:
+            findings.extend(checker(history, expectation))
+        except Exception as error:  # noqa: BLE001 - any failure of a checker means "not judged"
+            name = getattr(checker, "__name__", repr(checker))
+            unknowns.append(f"the checker {name} failed: {type(error).__name__}: {error}")
+    findings = _with_causes(findings, history)
+    explained = tuple(
+        msgspec.structs.replace(finding, diagnosis=diagnose(finding, history, expectation))
+        for finding in findings
+    )
+    verdict = (
+        Verdict.INVALID if explained else Verdict.UNKNOWN if unknowns else Verdict.VALID
+    )
+    return Judgement(verdict.value, explained, tuple(unknowns), _end(history))
+
+
+def _unknowns(
+    history: History, expectation: Expectation, schedule: Schedule
+) -> Iterator[str]:
+    """Why this trial proves nothing, even without a finding."""
+    landed = {body.fault for _, body in history.landed}
+    for attempt, faults in enumerate(schedule.attempts, 1):
+        for fault in faults:
+            if not any(b.attempt == attempt and b.fault == str(fault) for _, b in history.landed):
+                yield f"{fault} of attempt {attempt} did not land"
+    if len(landed) and any(
+        body.how == "killed" and body.code != 9 for _, body in history.attempts
+    ):
+        yield "an attempt that was killed did not die of signal 9"
+    if not expectation.evidence:
+        yield "no effect and no declared output: there is nothing to judge by"
+
+
+def _with_causes(findings: list[Finding], history: History) -> list[Finding]:
+    """Mark findings that another one of the same trial brought about.
+
+    A restart runs finished steps again, and a step that runs again has its effects again: that is
+    one fault with its consequences, not three.
+    """
+    restart = next((f for f in findings if f.kind == "silent_restart"), None)
+    redone = {_attempt_of(f, history): f for f in findings if f.kind == "redone_step"}
+
+    def cause(finding: Finding) -> str:
+        if restart is not None and finding.kind in {"duplicate_effect", "redone_step"}:
+            return restart.fingerprint
+        if finding.kind == "duplicate_effect":
+            culprit = redone.get(_attempt_of(finding, history))
+            return culprit.fingerprint if culprit is not None else ""
+        return ""
+
+    return [msgspec.structs.replace(finding, cause=cause(finding)) for finding in findings]
+
+
+def _attempt_of(finding: Finding, history: History) -> int:
+    """The attempt of a finding's last witness."""
+    body = history.events[finding.witness[-1]].body
+    return int(getattr(body, "attempt", 0)) if not isinstance(body, EffectApplied) else body.attempt
+
+
+def _end(history: History) -> str:
+    if history.completed:
+        return "completed"
+    stated = history.stated_end
+    if stated is None:
+        return "stuck"
+    return "refused" if stated.end == "refused" else f"unknown outcome of {stated.step or 'a step'}"

@@ -1,0 +1,72 @@
+"""What happened beside what should have: the multiset comparison that several checkers share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chaoskit.model.effects import Effect, Identity
+from chaoskit.model.events import EffectApplied
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.history import History
+
+Seen = tuple[int, EffectApplied]
+"""An effect with the index of its event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Each identity with its expected count and what was seen of it.
+
+    ``extra`` was seen more often than expected, ``missing`` less often; ``strange`` is no effect
+    of an undisturbed run at all.
+    """
+
+    extra: Sequence[tuple[Identity, int, Sequence[Seen]]]
+    missing: Sequence[tuple[Identity, int, Sequence[Seen]]]
+    strange: Sequence[tuple[Identity, Sequence[Seen]]]
+
+
+def compare(history: History, expectation: Expectation) -> Comparison:
+    """Compare the effects of ``history`` with the expected multiset."""
+    seen: dict[Identity, list[Seen]] = {}
+    for index, body in history.effects:
+        seen.setdefault(expectation.identify(body.effect), []).append((index, body))
+    counts = expectation.counts
+    return Comparison(
+        extra=[(i, counts[i], s) for i, s in seen.items() if 0 < counts[i] < len(s)],
+        missing=[(i, n, seen.get(i, [])) for i, n in counts.items() if len(seen.get(i, [])) < n],
+        strange=[(i, s) for i, s in seen.items() if i not in counts],
+    )
+
+
+def subject(identity: Identity) -> str:
+    """A short stable text for an identity, for fingerprints."""
+    return "|".join(f"{name}={value}" for name, value in identity.fields)
+
+
+def in_words(identity: Identity, expectation: Expectation) -> str:
+    """The expected effect as a report says it."""
+    sample = expectation.sample(identity)
+    return sample.in_words() if sample is not None else identity.operation
+
+
+def times(number: int) -> str:
+    """``once``, ``twice``, ``3 times``."""
+    return {0: "never", 1: "once", 2: "twice"}.get(number, f"{number} times")
+
+
+def nearest(effect: Effect, candidates: Sequence[Effect]) -> Effect | None:
+    """The candidate of the same operation that shares the most fields with ``effect``."""
+    same = [other for other in candidates if other.operation == effect.operation]
+    fields = set(effect.fields)
+    return max(same, key=lambda other: len(fields & set(other.fields)), default=None)
+
+
+def difference(seen: Effect, expected: Effect) -> str:
+    """The fields in which two effects of one operation differ, at most three of them."""
+    have, want = dict(seen.fields), dict(expected.fields)
+    names = sorted(n for n in have.keys() | want.keys() if have.get(n) != want.get(n))
+    parts = [f"{n} is {have.get(n, 'absent')!r}, not {want.get(n, 'absent')!r}" for n in names[:3]]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return "; ".join(parts) + more

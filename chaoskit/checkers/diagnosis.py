@@ -1,0 +1,134 @@
+"""Which gap in the checkpoint explains a finding: a row of the table in design.md, section 1, or a
+class of cases.md, with the evidence in the history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chaoskit.checkers.comparison import subject
+from chaoskit.model.events import EffectApplied, RequestReceived
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.findings import Diagnosis, Finding
+from chaoskit.model.history import History
+
+ORDER = "order: the record is written after the effect, not atomically with it"
+IDS = "external effect ids: resume cannot ask the service whether it happened"
+INPUTS = "the step's inputs and outputs are not in the checkpoint"
+POSITION = "anything but 'step N was reached' is missing from the checkpoint"
+NOTHING = "no checkpoint: nothing durable says how far the task came"
+FRESH_KEY = "idempotency key made anew by each attempt (KEY-1)"
+COARSE_KEY = "idempotency key from the arguments only, not from the step (KEY-2)"
+FORGOTTEN_KEY = "the service did not honour an idempotency key that it was given (KEY-3)"
+EARLY_RECORD = "record written before the effect and read as 'done' (LOST-6)"
+EARLY_FINISH = "'all steps done' taken for 'run done' (LOST-10)"
+
+
+def diagnose(finding: Finding, history: History, expectation: Expectation) -> Diagnosis | None:
+    """The explanation of ``finding``; None where the history does not show one."""
+    rule = _RULES.get(finding.kind)
+    return rule(finding, history, expectation) if rule is not None else None
+
+
+def _duplicate(finding: Finding, history: History, expectation: Expectation) -> Diagnosis:
+    bodies = [history.events[index].body for index in finding.witness]
+    effects = [body.effect for body in bodies if isinstance(body, EffectApplied)]
+    keys = [effect.key for effect in effects]
+    if all(keys) and len(set(keys)) == len(keys):
+        return Diagnosis(
+            FRESH_KEY,
+            f"the same effect was asked for with {len(keys)} different keys",
+            "derive the key from the run and the step, store it before the effect, and send the "
+            "stored one again",
+        )
+    if all(keys) and len(set(keys)) == 1:
+        return Diagnosis(
+            FORGOTTEN_KEY,
+            f"both requests carried the key {keys[0]}",
+            "do not rely on a key alone where the service may forget it: look the effect up first",
+        )
+    step = _step_at(history, finding.witness[0])
+    if step:
+        return Diagnosis(
+            ORDER,
+            f"step {step} had begun, and its completion was not recorded when the kill came",
+            "store the intent with an idempotency key first, and send that key with the effect; "
+            "or look the effect up before doing it again",
+        )
+    return Diagnosis(
+        ORDER,
+        "the effect was booked by the service before the kill, and the resume did not know of it",
+        "give the service an idempotency key that is stored before the effect, or look the effect "
+        "up before doing it again",
+    )
+
+
+def _lost(finding: Finding, history: History, expectation: Expectation) -> Diagnosis:
+    swallowed = [
+        (index, body)
+        for index, body in history.requests
+        if _asks_for(body, finding, expectation) and _deduped(body, history)
+    ]
+    if swallowed:
+        return Diagnosis(
+            COARSE_KEY,
+            f"the request at event {swallowed[0][0]} asked for it with the key "
+            f"{swallowed[0][1].key}, which the service had already seen",
+            "make the key from the run and the step, so that two identical effects differ",
+        )
+    return Diagnosis(
+        EARLY_RECORD,
+        "no attempt asked for it after the kill, so the checkpoint said that it was done",
+        "record the completion after the effect; what is written before it is an intent, and a "
+        "resume must look up what came of it",
+    )
+
+
+def _asks_for(body: RequestReceived, finding: Finding, expectation: Expectation) -> bool:
+    if body.wants is None:
+        return False
+    identity = expectation.identify(body.wants)
+    return identity.operation == finding.operation and subject(identity) == finding.subject
+
+
+def _deduped(body: RequestReceived, history: History) -> bool:
+    reply = history.replies.get(body.request)
+    return reply is not None and reply[1].deduped
+
+
+def _step_at(history: History, index: int) -> str:
+    """The step whose body was running at event ``index``, as far as the task reported it."""
+    running = ""
+    for at, body in history.steps:
+        if at > index:
+            break
+        running = body.step if body.phase == "started" else ""
+    return running
+
+
+def _fixed(missing: str, mend: str) -> Callable[[Finding, History, Expectation], Diagnosis]:
+    def rule(finding: Finding, history: History, expectation: Expectation) -> Diagnosis:
+        return Diagnosis(missing, finding.because, mend)
+
+    return rule
+
+
+_RULES: dict[str, Callable[[Finding, History, Expectation], Diagnosis]] = {
+    "duplicate_effect": _duplicate,
+    "lost_effect": _lost,
+    "redone_step": _fixed(
+        POSITION, "record each completed step durably, with its result, before the next one begins"
+    ),
+    "silent_restart": _fixed(
+        NOTHING, "store which steps are complete where the next attempt finds it"
+    ),
+    "false_success": _fixed(
+        EARLY_FINISH, "make the end of the run a step of its own, with a record of its own"
+    ),
+    "wrong_inputs": _fixed(
+        INPUTS, "store each step's inputs and its result, and use the stored ones on resume"
+    ),
+    "diverged_state": _fixed(
+        "a step of several writes was left half applied (class HALF)",
+        "write the new content beside the old one and rename it, then record the step",
+    ),
+}

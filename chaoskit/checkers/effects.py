@@ -1,0 +1,161 @@
+"""duplicate_effect, lost_effect, false_success and wrong_inputs: the world's books against the
+contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from chaoskit.checkers.comparison import (
+    Seen,
+    compare,
+    difference,
+    in_words,
+    nearest,
+    subject,
+    times,
+)
+from chaoskit.model.effects import Effect, Identity
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.findings import Finding
+from chaoskit.model.history import History
+
+
+def duplicate_effect(history: History, expectation: Expectation) -> Iterator[Finding]:
+    """Effects that happened more often than an undisturbed run has them, where that is not
+    allowed."""
+    for identity, expected, seen in compare(history, expectation).extra:
+        if expectation.contract.guarantee(identity.operation) == "at-least-once":
+            continue
+        effect = seen[-1][1].effect
+        yield Finding(
+            kind="duplicate_effect",
+            operation=identity.operation,
+            subject=subject(identity),
+            expected=f"{effect.in_words()}: {times(expected)}",
+            seen=times(len(seen)),
+            because=f"{_by_attempt(seen)}{_keys(seen)}",
+            witness=tuple(index for index, _ in seen),
+        )
+
+
+def wrong_inputs(history: History, expectation: Expectation) -> Iterator[Finding]:
+    """Effects with values that no undisturbed run has."""
+    for identity, seen in compare(history, expectation).strange:
+        effect = seen[0][1].effect
+        near = nearest(effect, expectation.effects)
+        likeness = (
+            f"it is like {near.in_words()!r}, but {difference(effect, near)}"
+            if near is not None
+            else f"no undisturbed run has any {identity.operation}"
+        )
+        yield Finding(
+            kind="wrong_inputs",
+            operation=identity.operation,
+            subject=subject(identity),
+            expected=f"{effect.in_words()}: never",
+            seen=times(len(seen)),
+            because=f"attempt {seen[0][1].attempt} did it; {likeness}",
+            witness=tuple(index for index, _ in seen),
+        )
+
+
+def lost_effect(history: History, expectation: Expectation) -> Iterator[Finding]:
+    """Expected effects that never happened although the task went on past them to success."""
+    tail = _tail(history, expectation)
+    for identity, expected, seen in _missing(history, expectation):
+        if identity in tail:
+            continue
+        words = in_words(identity, expectation)
+        yield Finding(
+            kind="lost_effect",
+            operation=identity.operation,
+            subject=subject(identity),
+            expected=f"{words}: {times(expected)}",
+            seen=times(len(seen)),
+            because=f"attempt {history.last.attempt} ended with success and went past it",
+            witness=(*(index for index, _ in seen), history.attempts[-1][0]),
+        )
+
+
+def false_success(history: History, expectation: Expectation) -> Iterator[Finding]:
+    """Success was claimed while the end of the work had not been done."""
+    tail = _tail(history, expectation)
+    missing = [entry for entry in _missing(history, expectation) if entry[0] in tail]
+    if not missing:
+        return
+    identity, expected, seen = missing[0]
+    others = f" and {len(missing) - 1} more effects after it" if len(missing) > 1 else ""
+    yield Finding(
+        kind="false_success",
+        operation=identity.operation,
+        subject=subject(identity),
+        expected=f"{in_words(identity, expectation)}: {times(expected)}{others}",
+        seen=times(len(seen)),
+        because=f"attempt {history.last.attempt} ended with success before the end was done",
+        witness=(history.attempts[-1][0],),
+    )
+
+
+def _missing(
+    history: History, expectation: Expectation
+) -> list[tuple[Identity, int, Sequence[Seen]]]:
+    """What is missing at a claimed success and was promised to happen."""
+    if not history.completed:
+        return []
+    strange = [
+        near
+        for _, seen in compare(history, expectation).strange
+        if (near := nearest(seen[0][1].effect, expectation.effects)) is not None
+    ]
+    taken = {expectation.identify(effect) for effect in strange}
+    return [
+        (identity, expected, seen)
+        for identity, expected, seen in compare(history, expectation).missing
+        if expectation.contract.guarantee(identity.operation) != "at-most-once"
+        and identity not in taken  # it happened with wrong values: one fault, one finding
+    ]
+
+
+def _tail(history: History, expectation: Expectation) -> set[Identity]:
+    """The missing effects after which nothing expected has happened.
+
+    Effects that no request carried (a database's) are booked when the attempt is over, so their
+    place among the requests is unknown; each of the two kinds is looked at by itself.
+    """
+    if not expectation.ordered:
+        return set()
+    seen = {expectation.identify(body.effect) for _, body in history.effects}
+    carried = {identity for identity, _ in expectation.requests}
+    tail: set[Identity] = set()
+    for mine in (carried, set(expectation.counts) - carried):
+        order = [identity for identity in expectation.order if identity in mine]
+        for identity in reversed(order):
+            if identity in seen:
+                break
+            tail.add(identity)
+    return tail
+
+
+def _by_attempt(seen: Sequence[Seen]) -> str:
+    attempts = [body.attempt for _, body in seen]
+    if len(set(attempts)) == 1:
+        return f"attempt {attempts[0]} did it {times(len(seen))}"
+    return "attempts " + " and ".join(map(str, attempts)) + " each did it"
+
+
+def _keys(seen: Sequence[Seen]) -> str:
+    keys = [_key(body.effect) for _, body in seen]
+    if not any(keys):
+        return "; without an idempotency key" if _keyed(seen[0][1].effect) else ""
+    if len(set(keys)) == 1:
+        return f"; each with the same key {keys[0]}"
+    return "; with the keys " + " and ".join(key or "(none)" for key in keys)
+
+
+def _key(effect: Effect) -> str:
+    return effect.key or ""
+
+
+def _keyed(effect: Effect) -> bool:
+    """Whether the service of this effect could have taken a key (a table's rows cannot)."""
+    return bool(effect.ref)

@@ -1,0 +1,83 @@
+"""stuck, diverged_state and leftover_process: how the trial ended and what it left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaoskit.model.events import AttemptEnded
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.findings import Finding
+from chaoskit.model.history import History
+
+_LINE_CHARACTERS = 160
+
+
+def stuck(history: History, expectation: Expectation) -> Iterator[Finding]:
+    """The task never ended by itself, however often it was resumed."""
+    if history.completed or history.stated_end is not None:
+        return
+    failed = [(index, body) for index, body in history.attempts if body.how != "killed"]
+    last = failed[-1][1]
+    yield Finding(
+        kind="stuck",
+        operation="task",
+        subject=f"{last.how} {last.code}",
+        expected="the task ends with success, or refuses, or names a step of unknown outcome",
+        seen=f"{len(failed)} attempts after the last kill, none of which did",
+        because=f"the last one {_how(last)}",
+        witness=tuple(index for index, _ in failed),
+    )
+
+
+def diverged_state(history: History, expectation: Expectation) -> Iterator[Finding]:
+    """Declared outputs that differ from those of an undisturbed run."""
+    if not history.completed:
+        return
+    want, have = expectation.digests, history.digests
+    names = sorted(n for n in want.keys() | have.keys() if want.get(n) != have.get(n))
+    if not names:
+        return
+    what = [
+        f"{name} {'is missing' if name not in have else 'was never expected' if name not in want else 'has other content'}"
+        for name in names[:3]
+    ]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    yield Finding(
+        kind="diverged_state",
+        operation="outputs",
+        subject="outputs",
+        expected=f"{len(want)} outputs as an undisturbed run leaves them",
+        seen=f"{len(names)} that differ",
+        because="; ".join(what) + more,
+        witness=(history.events[-1].index,),
+    )
+
+
+def leftover_process(history: History, expectation: Expectation) -> Iterator[Finding]:
+    """Processes that outlived the task."""
+    for index, body in history.attempts:
+        if body.leftovers:
+            yield Finding(
+                kind="leftover_process",
+                operation="task",
+                subject="leftover",
+                expected="no process of the task is alive after it has ended",
+                seen=f"{len(body.leftovers)} after attempt {body.attempt}",
+                because="; ".join(body.leftovers[:3]),
+                witness=(index,),
+            )
+            return
+
+
+def _how(ended: AttemptEnded) -> str:
+    lines = [line.strip() for line in ended.output_tail.splitlines() if line.strip()]
+    said = f"; its last words: {lines[-1][:_LINE_CHARACTERS]}" if lines else ""
+    match ended.how:
+        case "timeout":
+            return f"did not end within {ended.seconds:.1f} s{said}"
+        case "signal":
+            return f"was ended by signal {ended.code} of its own{said}"
+        case "not-started":
+            return f"could not be started{said}"
+        case _:
+            return f"ended with status {ended.code}{said}"

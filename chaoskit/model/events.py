@@ -1,0 +1,139 @@
+"""Events: everything that was seen in one trial, numbered by the one process that saw it all.
+
+Each body says one thing that happened. The supervisor wraps it in an `Event`, whose ``index``
+is the order of the trial; ``at_s`` is for people and is never compared.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from chaoskit.model.effects import Effect
+
+How = Literal["exit", "signal", "killed", "timeout", "not-started"]
+"""How an attempt ended: by itself (code), by a signal of its own, by our fault, by our time limit,
+or before it began (the command could not be run)."""
+
+StepPhase = Literal["started", "recorded", "restored"]
+"""A step's body began / its completion is durable / its stored result was used instead."""
+
+StatedEnd = Literal["refused", "unknown"]
+"""A legal end other than success, as the task itself states it."""
+
+
+class AttemptStarted(msgspec.Struct, frozen=True, tag="attempt-started"):
+    """The task was started; from the second attempt on it is asked to resume."""
+
+    attempt: int
+    resume: bool
+
+
+class RequestReceived(msgspec.Struct, frozen=True, tag="request", kw_only=True):
+    """A service has the whole request and has changed nothing yet.
+
+    ``wants`` is the effect that it asks for, None for a mere look.
+    """
+
+    attempt: int
+    request: int
+    service: str
+    operation: str
+    ordinal: int
+    key: str | None = None
+    wants: Effect | None = None
+
+
+class EffectApplied(msgspec.Struct, frozen=True, tag="effect", kw_only=True):
+    """A service's ledger has a new entry. ``request`` is None where no request was seen."""
+
+    attempt: int
+    effect: Effect
+    request: int | None = None
+
+
+class ReplySent(msgspec.Struct, frozen=True, tag="reply", kw_only=True):
+    """The answer to a request; ``deduped`` when an earlier one's answer was given again."""
+
+    attempt: int
+    request: int
+    status: int
+    deduped: bool = False
+    delivered: bool = True
+
+
+class Crossed(msgspec.Struct, frozen=True, tag="crossed"):
+    """The task passed ``probe.point(name)`` for the ``ordinal``-th time in this attempt."""
+
+    attempt: int
+    name: str
+    ordinal: int
+
+
+class StepReported(msgspec.Struct, frozen=True, tag="step"):
+    """The task (or the runtime in it) says where one of its steps is."""
+
+    attempt: int
+    step: str
+    phase: StepPhase
+
+
+class EndStated(msgspec.Struct, frozen=True, tag="end-stated", kw_only=True):
+    """The task says why it will not go on."""
+
+    attempt: int
+    end: StatedEnd
+    reason: str
+    step: str = ""
+
+
+class FaultLanded(msgspec.Struct, frozen=True, tag="fault"):
+    """A fault of the schedule took place; ``fault`` is its text form."""
+
+    attempt: int
+    fault: str
+
+
+class AttemptEnded(msgspec.Struct, frozen=True, tag="attempt-ended", kw_only=True):
+    """No process of the attempt is left, and every service has seen the end of its connections.
+
+    ``code`` is the exit status or the signal number; ``leftovers`` are the command lines of
+    processes that were still alive after the task itself had ended.
+    """
+
+    attempt: int
+    how: How
+    code: int
+    seconds: float
+    leftovers: tuple[str, ...] = ()
+    output_bytes: int = 0
+    output_tail: str = ""
+
+
+class StateObserved(msgspec.Struct, frozen=True, tag="state"):
+    """SHA-256 of each declared output at the end of the trial, by path in the work folder."""
+
+    digests: dict[str, str]
+
+
+Body = (
+    AttemptStarted
+    | RequestReceived
+    | EffectApplied
+    | ReplySent
+    | Crossed
+    | StepReported
+    | EndStated
+    | FaultLanded
+    | AttemptEnded
+    | StateObserved
+)
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One line of a history."""
+
+    index: int
+    at_s: float
+    body: Body

@@ -1,0 +1,69 @@
+"""The expectation: what an undisturbed run does, read off the surveys and used by every checker."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+
+import msgspec
+
+from chaoskit.model.contract import Contract
+from chaoskit.model.effects import Effect, Identity, identity_of
+
+
+class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """What the trials of a campaign are measured against.
+
+    ``effects`` holds one witness per expected effect in the order of the first survey, identical
+    ones as often as they happen. ``order`` lists the same by identity. ``volatile`` names, per
+    operation, the fields that differed between the surveys. ``requests`` counts the requests
+    that ask for each effect. ``ordered`` says that both surveys had the same sequence of effects
+    and that no two requests overlapped, which is what lets a successor prove a step complete.
+    ``problems`` says in sentences why the survey does not repeat; empty when it does.
+    """
+
+    effects: tuple[Effect, ...] = ()
+    order: tuple[Identity, ...] = ()
+    volatile: dict[str, tuple[str, ...]] = {}
+    identity: dict[str, tuple[str, ...]] = {}
+    requests: tuple[tuple[Identity, int], ...] = ()
+    steps: tuple[str, ...] = ()
+    digests: dict[str, str] = {}
+    ordered: bool = True
+    seconds: float = 0.0
+    problems: tuple[str, ...] = ()
+    rules: str = ""
+    redo_allowed: tuple[str, ...] = ()
+
+    def identify(self, effect: Effect) -> Identity:
+        """The identity of ``effect`` under these surveys."""
+        return identity_of(effect, self.volatile, self.identity or None)
+
+    @cached_property
+    def counts(self) -> Counter[Identity]:
+        """How often each effect is expected."""
+        return Counter(self.order)
+
+    @cached_property
+    def request_counts(self) -> dict[Identity, int]:
+        """How often an undisturbed run asks for each effect."""
+        return dict(self.requests)
+
+    @cached_property
+    def contract(self) -> Contract:
+        """The scenario's contract."""
+        from chaoskit.model.contract import parse_contract
+
+        return parse_contract(self.rules)
+
+    def sample(self, identity: Identity) -> Effect | None:
+        """An expected effect with this identity, for its words."""
+        for effect, known in zip(self.effects, self.order, strict=True):
+            if known == identity:
+                return effect
+        return None
+
+    @property
+    def evidence(self) -> bool:
+        """Whether there is anything to judge by: an effect, or a declared output."""
+        return bool(self.order or self.digests)

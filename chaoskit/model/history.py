@@ -1,0 +1,132 @@
+"""The history of one trial: its events in order, with the indexes that checkers ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import msgspec
+
+from chaoskit.model.errors import FormatError
+from chaoskit.model.events import (
+    AttemptEnded,
+    Body,
+    EffectApplied,
+    EndStated,
+    Event,
+    FaultLanded,
+    ReplySent,
+    RequestReceived,
+    StateObserved,
+    StepReported,
+)
+
+FORMAT = 1
+"""Version of the stored form; another one is refused."""
+
+B = TypeVar("B", bound=Body)
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    format: int
+    events: tuple[Event, ...]
+
+
+class _Version(msgspec.Struct, frozen=True):
+    format: int
+
+
+@dataclass(frozen=True)
+class History:
+    """An immutable, densely numbered sequence of events."""
+
+    events: tuple[Event, ...]
+
+    def of(self, kind: type[B]) -> Iterator[tuple[int, B]]:
+        """``(index, body)`` of every event whose body is a ``kind``."""
+        for event in self.events:
+            if isinstance(event.body, kind):
+                yield event.index, event.body
+
+    @cached_property
+    def effects(self) -> tuple[tuple[int, EffectApplied], ...]:
+        """Every entry of every ledger, in order."""
+        return tuple(self.of(EffectApplied))
+
+    @cached_property
+    def requests(self) -> tuple[tuple[int, RequestReceived], ...]:
+        """Every request, in the order of arrival."""
+        return tuple(self.of(RequestReceived))
+
+    @cached_property
+    def replies(self) -> dict[int, tuple[int, ReplySent]]:
+        """The reply to each request that got one, by request number."""
+        return {body.request: (index, body) for index, body in self.of(ReplySent)}
+
+    @cached_property
+    def steps(self) -> tuple[tuple[int, StepReported], ...]:
+        """What the task said of its steps."""
+        return tuple(self.of(StepReported))
+
+    @cached_property
+    def attempts(self) -> tuple[tuple[int, AttemptEnded], ...]:
+        """The end of every attempt."""
+        return tuple(self.of(AttemptEnded))
+
+    @cached_property
+    def landed(self) -> tuple[tuple[int, FaultLanded], ...]:
+        """The faults that took place."""
+        return tuple(self.of(FaultLanded))
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """The declared outputs at the end, empty where none were declared."""
+        for _, body in self.of(StateObserved):
+            return body.digests
+        return {}
+
+    @property
+    def last(self) -> AttemptEnded:
+        """The end of the last attempt.
+
+        Raises:
+            IndexError: the trial had none.
+        """
+        return self.attempts[-1][1]
+
+    @cached_property
+    def stated_end(self) -> EndStated | None:
+        """The legal stop that the last attempt stated, if it then indeed ended without success."""
+        if not self.attempts or (self.last.how, self.last.code) == ("exit", 0):
+            return None
+        stated = [body for _, body in self.of(EndStated) if body.attempt == self.last.attempt]
+        return stated[-1] if stated and self.last.how == "exit" else None
+
+    @property
+    def completed(self) -> bool:
+        """Whether the last attempt ended by itself and claims success."""
+        return bool(self.attempts) and (self.last.how, self.last.code) == ("exit", 0)
+
+    def encode(self) -> bytes:
+        """The stored form: JSON with its format version."""
+        return msgspec.json.encode(_Stored(FORMAT, self.events))
+
+    @classmethod
+    def decode(cls, data: bytes) -> History:
+        """The inverse of `encode`.
+
+        Raises:
+            FormatError: damaged, or of another format version.
+        """
+        try:
+            version = msgspec.json.decode(data, type=_Version).format
+            if version != FORMAT:
+                raise FormatError(
+                    f"this history has format {version}, and this chaoskit reads {FORMAT}: "
+                    "read it with the version that wrote it"
+                )
+            return cls(msgspec.json.decode(data, type=_Stored).events)
+        except (msgspec.DecodeError, UnicodeDecodeError) as broken:
+            raise FormatError(f"not a stored history: {broken}") from broken

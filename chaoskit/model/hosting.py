@@ -1,0 +1,87 @@
+"""The protocol between the trial and a fake service: who is told what, and when.
+
+A service calls its `Observer` at the three windows of each request, on the supervisor's one
+thread. The observer may kill the task inside such a call; its answer says whether to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from chaoskit.model.behaviours import Behaviour
+from chaoskit.model.effects import Effect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestInfo:
+    """A request as its service understands it. ``wants`` is None where nothing would change."""
+
+    service: str
+    operation: str
+    key: str | None = None
+    wants: Effect | None = None
+
+
+class Observer(Protocol):
+    """What a service tells the trial. Every call returns at once or after a kill."""
+
+    def received(self, request: RequestInfo) -> int | None:
+        """The whole request is here. Its number, or None: its sender is dead, do nothing."""
+
+    def applied(self, number: int, effects: Sequence[Effect]) -> bool:
+        """The change is made. False: the sender is dead, do not answer."""
+
+    def answering(self, number: int) -> None:
+        """The answer goes out with the next call to the system."""
+
+    def answered(self, number: int, status: int, *, deduped: bool, delivered: bool) -> None:
+        """The answer is with the kernel, or (not ``delivered``) was lost on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """How a task finds a service: placeholders (``url`` for ``{payments.url}``) and variables."""
+
+    placeholders: Mapping[str, str]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """What a service is started with. ``port`` 0 lets the system choose."""
+
+    folder: Path
+    port: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+class Service(Protocol):
+    """A fake service with its own ledger."""
+
+    name: str
+    operations: Sequence[str]
+
+    async def start(self, observer: Observer, settings: ServiceSettings) -> Address:
+        """Listen on loopback.
+
+        Raises:
+            UsageError: the port is taken.
+        """
+
+    def reset(self, seed: int, behaviours: Sequence[Behaviour]) -> None:
+        """An empty world, as after the first start."""
+
+    async def quiesce(self, timeout_s: float) -> bool:
+        """Wait until every connection has ended. False: one is still open after ``timeout_s``."""
+
+    def collect(self) -> Sequence[Effect]:
+        """Effects booked since the last call that no request told of (a database's)."""
+
+    def ledger(self) -> Sequence[Effect]:
+        """Every effect since the reset, in order."""
+
+    async def stop(self) -> None:
+        """Close every socket and file."""

@@ -1,0 +1,86 @@
+"""The scenario: a task, its services, its inputs, its contract. The one value that users write.
+
+A scenario file is a Python file with a module-level ``scenario = Scenario(...)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chaoskit.model.errors import ScenarioError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """Everything that chaoskit must know of a task.
+
+    Exactly one of ``task`` and ``command`` is given.
+
+    Args:
+        task: a function of the scenario's own file, called without arguments in a process of its
+            own; a failure is an exception or a non-zero exit.
+        command: the program and its arguments; ``{payments.url}``, ``{state}``, ``{seed}``,
+            ``{inputs}`` and ``{here}`` (the scenario's folder) are filled in.
+        resume: the command for every attempt after the first; the same one by default.
+        env: further environment variables, with the same placeholders.
+        services: names of fake services ("payments", "email", "database").
+        inputs: makes the task's inputs, any JSON value, from the seed; written to a file that
+            ``CHAOSKIT_INPUTS`` names.
+        prepare: fills the work folder before the first attempt: ``prepare(folder, seed)``.
+        outputs: glob patterns in the work folder; what they match must end up as it does in an
+            undisturbed run.
+        tables: SQL that makes the database's tables, so that each row is booked as it is written.
+        contract: per operation pattern, how often an effect may happen; exactly once by default.
+        identity: per operation, the fields that make an effect the same business fact; by default
+            all that do not change from one undisturbed run to the next.
+        redo: patterns of steps or operations that may be run again after they were completed.
+        behaviours: ways in which the services misbehave in every trial, in text form.
+        timeout_s: an attempt that takes longer is killed; None: 10 s plus 20 times the survey.
+        attempts_max: how often a task that fails by itself is resumed after the last fault.
+        expect: kinds of finding that this scenario is known to show (the gallery's broken ones).
+        title: one sentence for lists.
+    """
+
+    task: Callable[[], object] | None = None
+    command: Sequence[str] = ()
+    resume: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    services: Sequence[str] = ()
+    inputs: Callable[[int], object] | None = None
+    prepare: Callable[[Path, int], None] | None = None
+    outputs: Sequence[str] = ()
+    tables: str = ""
+    contract: Mapping[str, str] = field(default_factory=dict)
+    identity: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    redo: Sequence[str] = ()
+    behaviours: Sequence[str] = ()
+    timeout_s: float | None = None
+    attempts_max: int = 4
+    expect: Sequence[str] = ()
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        problems = list(self._problems())
+        if problems:
+            raise ScenarioError("this scenario cannot be run: " + "; ".join(problems))
+
+    def _problems(self) -> list[str]:
+        found = []
+        if (self.task is None) == (not self.command):
+            found.append("give either task=FUNCTION or command=(PROGRAM, …)")
+        if self.resume and not self.command:
+            found.append("resume= goes with command=")
+        found.extend(
+            f"{name}= takes a sequence of texts, not one text"
+            for name in ("command", "resume", "services", "outputs", "redo", "behaviours", "expect")
+            if isinstance(getattr(self, name), str)
+        )
+        if self.attempts_max < 1:
+            found.append("attempts_max= is at least 1")
+        if self.timeout_s is not None and self.timeout_s <= 0:
+            found.append("timeout_s= is more than 0")
+        if self.tables and "database" not in self.services:
+            found.append('tables= goes with services=("database", …)')
+        return found

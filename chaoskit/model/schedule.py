@@ -1,0 +1,110 @@
+"""Faults and schedules: what a trial does to the task, attempt by attempt, as text and as value.
+
+    kill@payments.charge#3.applied
+    kill@payments.charge#3.applied / kill@email.send#1.received     (the second during the resume)
+    none                                                            (a survey)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from chaoskit.model.errors import UsageError, unknown_name
+from chaoskit.model.points import Point, TimePoint, parse_point
+
+Action = Literal["kill"]
+"""What happens at a point. ``kill``: SIGKILL to every process of the task."""
+
+ACTIONS: tuple[Action, ...] = get_args(Action)
+
+_ATTEMPTS = " / "
+_FAULTS = " + "
+_NO_FAULT = "-"
+_NOTHING = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is done to the task, at one point."""
+
+    action: Action
+    point: Point
+
+    def __str__(self) -> str:
+        return f"{self.action}@{self.point}"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The faults of one trial: ``attempts[i]`` are those of attempt ``i + 1``.
+
+    Attempts after the last one listed run without faults.
+    """
+
+    attempts: tuple[tuple[Fault, ...], ...] = ()
+
+    def __str__(self) -> str:
+        if not self.attempts:
+            return _NOTHING
+        return _ATTEMPTS.join(
+            _FAULTS.join(map(str, faults)) if faults else _NO_FAULT for faults in self.attempts
+        )
+
+    def faults_of(self, attempt: int) -> tuple[Fault, ...]:
+        """The faults of ``attempt``, which counts from 1."""
+        return self.attempts[attempt - 1] if attempt <= len(self.attempts) else ()
+
+    def then(self, *faults: Fault) -> Schedule:
+        """This schedule with one more attempt, which suffers ``faults``."""
+        return Schedule((*self.attempts, faults))
+
+    @property
+    def kills(self) -> int:
+        """How many faults the whole trial has."""
+        return sum(map(len, self.attempts))
+
+    @property
+    def timed(self) -> bool:
+        """Whether any fault hangs on a time, so that it may land elsewhere on another run."""
+        return any(isinstance(f.point, TimePoint) for faults in self.attempts for f in faults)
+
+
+def kill(point: Point) -> Fault:
+    """SIGKILL of the whole process tree at ``point``."""
+    return Fault("kill", point)
+
+
+def parse_fault(text: str) -> Fault:
+    """The fault that ``text`` names; the inverse of ``str(fault)``.
+
+    Raises:
+        UsageError: no ``action@point``, an unknown action, or not a point.
+    """
+    action, at, point = text.partition("@")
+    if not at:
+        raise UsageError(f"not a fault: {text!r}; write kill@POINT")
+    for known in ACTIONS:
+        if known == action:
+            return Fault(known, parse_point(point))
+    raise unknown_name("fault", action, ACTIONS)
+
+
+def parse_schedule(text: str) -> Schedule:
+    """The schedule that ``text`` names; the inverse of ``str(schedule)``.
+
+    Raises:
+        UsageError: one of its faults does not parse, or it is empty.
+    """
+    if text.strip() == _NOTHING:
+        return Schedule()
+    attempts = []
+    for part in text.split(_ATTEMPTS):
+        stripped = part.strip()
+        if not stripped:
+            raise UsageError(f"not a schedule: {text!r} has an empty attempt; write - for no fault")
+        faults = () if stripped == _NO_FAULT else tuple(
+            parse_fault(piece.strip()) for piece in stripped.split(_FAULTS)
+        )
+        attempts.append(faults)
+    return Schedule(tuple(attempts))

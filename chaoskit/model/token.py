@@ -1,0 +1,84 @@
+"""The replay token: the text that names one trial, complete enough to run it again elsewhere.
+
+    ck1-<base64url of deflated JSON><four check digits>
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+
+import msgspec
+
+from chaoskit.model.errors import FormatError
+
+PREFIX = "ck1-"
+_CHECK = 4
+
+
+class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A scenario given on the command line instead of in a file."""
+
+    command: tuple[str, ...]
+    resume: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    services: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    contract: dict[str, str] = {}
+    behaviours: tuple[str, ...] = ()
+    tables: str = ""
+    timeout_s: float | None = None
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a campaign is about: a scenario file (``path`` or ``path:name``) or a command."""
+
+    scenario: str = ""
+    command: CommandSpec | None = None
+
+    @property
+    def label(self) -> str:
+        """A short name for reports."""
+        if self.command is not None:
+            return " ".join(self.command.command)
+        return self.scenario
+
+
+class ReplayToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One trial: target, seed, schedule (text form) and the finding it showed."""
+
+    target: Target
+    seed: int
+    schedule: str
+    fingerprint: str = ""
+
+    def __str__(self) -> str:
+        packed = zlib.compress(msgspec.json.encode(self), 9)
+        body = base64.urlsafe_b64encode(packed).decode().rstrip("=")
+        return f"{PREFIX}{body}{_check(body)}"
+
+
+def parse_token(text: str) -> ReplayToken:
+    """The token that ``text`` is; the inverse of ``str(token)``.
+
+    Raises:
+        FormatError: another version, cut short, or not a token at all.
+    """
+    text = text.strip()
+    if not text.startswith(PREFIX):
+        raise FormatError(
+            f"not a replay token of this version: it begins with {text[:8]!r}, not {PREFIX!r}"
+        )
+    body, check = text[len(PREFIX) : -_CHECK], text[-_CHECK:]
+    if _check(body) != check:
+        raise FormatError("this replay token is damaged or cut short: paste the whole of it")
+    try:
+        packed = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
+        return msgspec.json.decode(zlib.decompress(packed), type=ReplayToken)
+    except (binascii.Error, zlib.error, msgspec.DecodeError) as broken:
+        raise FormatError(f"this replay token cannot be read: {broken}") from broken
+
+
+def _check(body: str) -> str:
+    return f"{zlib.crc32(body.encode()) & 0xFFFF:04x}"

@@ -1,0 +1,75 @@
+"""How a task finds its services: environment variables, and placeholders in any word of it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from chaoskit.model.errors import UsageError, unknown_name
+from chaoskit.model.hosting import Address
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)(?:\.([a-z_]+))?\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Everything that a task can be told, by placeholder and by variable."""
+
+    placeholders: Mapping[str, str]
+    environment: Mapping[str, str]
+    services: Sequence[str]
+
+    def fill(self, text: str) -> str:
+        """``text`` with its placeholders filled in; other braces are left alone.
+
+        Raises:
+            UsageError: a placeholder names a service that is not started, or a part it lacks.
+        """
+
+        def replace(found: re.Match[str]) -> str:
+            whole = found[0][1:-1]
+            if whole in self.placeholders:
+                return self.placeholders[whole]
+            if found[2] is None:
+                return found[0]  # {print} and the like belong to the task
+            if found[1] in self.services:
+                if any(name.startswith(f"{found[1]}.") for name in self.placeholders):
+                    raise unknown_name("placeholder", whole, self.placeholders)
+                raise UsageError(
+                    f"{found[0]} in {text!r}: the service {found[1]} is not started; "
+                    f"add it to --services (or to services= in the scenario)"
+                )
+            return found[0]
+
+        return _PLACEHOLDER.sub(replace, text)
+
+    def variables(self, extra: Mapping[str, str]) -> dict[str, str]:
+        """The task's whole environment: ours, the addresses, and the scenario's own."""
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("CHAOSKIT_")}
+        return {
+            **inherited,
+            **self.environment,
+            **{name: self.fill(value) for name, value in extra.items()},
+        }
+
+
+def addresses(
+    known: Mapping[str, Address], own: Mapping[str, str], variables: Mapping[str, str],
+    installed: Sequence[str],
+) -> Addresses:
+    """Join the services' addresses with the trial's own values.
+
+    Args:
+        known: the address of each started service, by its name.
+        own: placeholders of the trial itself (``state``, ``seed``, ``inputs``, ``here``).
+        variables: the trial's own environment variables.
+        installed: every service name that exists, so that a missing one can be told from text.
+    """
+    placeholders = dict(own)
+    environment = dict(variables)
+    for name, address in known.items():
+        placeholders |= {f"{name}.{part}": value for part, value in address.placeholders.items()}
+        environment |= dict(address.environment)
+    return Addresses(placeholders, environment, installed)

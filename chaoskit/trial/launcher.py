@@ -1,0 +1,255 @@
+"""The launcher: a small process that starts every attempt, reaps it, and outlives nobody.
+
+It runs as ``python -m chaoskit.trial.launcher FD`` and is the parent of the task. It imports the
+standard library only, because a Python task begins as a fork of it (the zygote).
+
+* It adopts orphans, so that the whole tree of a task can be found below it.
+* When its supervisor goes, however that ends, it kills what is left and removes the work folder.
+
+Words on the socket, one JSON object a line:
+
+    in   {"do": "hello", "path": [...], "folder": "..."}
+         {"do": "load", "file": "...", "name": "scenario"}        -> {"loaded": ""} or {"loaded": "why not"}
+         {"do": "start", "argv": [...] or null, "env": {...}, "cwd": "..."}   with the output's descriptor
+                                                                  -> {"started": pid} or {"failed": "why"}
+    out  {"ended": pid, "status": wait status}                    for the task itself, when it is reaped
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib.util
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+Task = Callable[[], object]
+
+
+class Launcher:
+    """The loop of the launcher process."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._buffer = b""
+        self._descriptors: list[int] = []
+        self._task: Task | None = None
+        self._leader = 0
+        self._folder = ""
+        self._wake_read, self._wake_write = socket.socketpair()
+        self._wake_read.setblocking(False)
+        self._wake_write.setblocking(False)
+
+    def serve(self) -> Task | None:
+        """Serve until the supervisor goes (None), or, in a forked child, return its task."""
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wake_write.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._control, selectors.EVENT_READ)
+            selector.register(self._wake_read, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fileobj is self._wake_read:
+                        self._reap()
+                        continue
+                    lines = self._receive()
+                    if lines is None:
+                        self._leave()
+                        return None
+                    for line in lines:
+                        task = self._obey(json.loads(line))
+                        if task is not None:
+                            return task
+
+    def _receive(self) -> list[bytes] | None:
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._control, 1 << 16, 4)
+        except ConnectionError:
+            return None
+        if not data:
+            return None
+        self._descriptors.extend(descriptors)
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        return lines
+
+    def _say(self, message: dict[str, object]) -> None:
+        with suppress(BrokenPipeError, ConnectionError):
+            self._control.sendall(json.dumps(message).encode() + b"\n")
+
+    def _obey(self, message: dict[str, object]) -> Task | None:
+        match message["do"]:
+            case "hello":
+                sys.path[:] = [str(entry) for entry in _list(message["path"])]
+                self._folder = str(message["folder"])
+            case "load":
+                self._load(str(message["file"]), str(message["name"]))
+            case "start":
+                return self._start(message)
+        return None
+
+    def _load(self, file: str, name: str) -> None:
+        try:
+            task = getattr(load_module(file), name).task
+            if not callable(task):
+                raise TypeError(f"{name}.task in {file} is not a function")  # noqa: TRY301
+        except Exception:  # noqa: BLE001 - the user's module may raise anything
+            self._say({"loaded": traceback.format_exc(limit=-3)})
+            return
+        self._task = task
+        gc.collect()
+        gc.freeze()  # keep the shared pages shared: a collection in a child would copy them all
+        self._say({"loaded": ""})
+
+    def _start(self, message: dict[str, object]) -> Task | None:
+        output = self._descriptors.pop(0)
+        argv = message["argv"]
+        environment = {str(k): str(v) for k, v in _dict(message["env"]).items()}
+        sys.stdout.flush()
+        sys.stderr.flush()
+        failure_read, failure_write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            self._become(output, str(message["cwd"]), environment)
+            if argv is None:
+                os.close(failure_write)
+                os.close(failure_read)
+                return self._task
+            _execute([str(word) for word in _list(argv)], failure_write)
+        os.close(output)
+        os.close(failure_write)
+        self._leader = pid
+        with os.fdopen(failure_read, "rb") as failure:
+            why = failure.read().decode() if argv is not None else ""
+        self._say({"failed": why} if why else {"started": pid})
+        return None
+
+    def _become(self, output: int, cwd: str, environment: dict[str, str]) -> None:
+        """In the child: shed everything that is the launcher's."""
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self._control.close()
+        self._wake_read.close()
+        self._wake_write.close()
+        os.setsid()
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        for descriptor in (nothing, output):
+            if descriptor > 2:  # noqa: PLR2004 - the three standard streams stay
+                os.close(descriptor)
+        os.chdir(cwd)
+        os.environ.clear()
+        os.environ.update(environment)
+
+    def _reap(self) -> None:
+        with suppress(BlockingIOError):
+            while self._wake_read.recv(4096):
+                pass
+        with suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if pid == self._leader:
+                    self._say({"ended": pid, "status": status})
+
+    def _leave(self) -> None:
+        """The supervisor has gone: take the task and the work folder along."""
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # dead children vanish by themselves
+        try:
+            from chaoskit.trial import process_tree
+
+            process_tree.kill(os.getpid())
+        except ImportError:  # no psutil in this environment: the task's own session must do
+            with suppress(ProcessLookupError, PermissionError):
+                if self._leader:
+                    os.killpg(self._leader, signal.SIGKILL)
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def load_module(file: str) -> object:
+    """The module in ``file``, with its folder first on the path, loaded once per process."""
+    name = "chaoskit_scenario_" + os.path.basename(file).removesuffix(".py").replace(".", "_")  # noqa: PTH119
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "__file__", None) == file:
+        return known
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is not a Python file")
+    folder = os.path.dirname(file)  # noqa: PTH120 - pathlib is not needed here
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _execute(argv: list[str], failure: int) -> None:
+    """Replace this process by the command, or say on ``failure`` why not."""
+    os.set_inheritable(failure, False)  # noqa: FBT003 - the standard library's own signature
+    try:
+        os.execvpe(argv[0], argv, os.environ)  # noqa: S606
+    except OSError as error:
+        os.write(failure, f"{argv[0]}: {error.strerror}".encode())
+    os._exit(127)
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _list(value: object) -> list[object]:
+    assert isinstance(value, list)
+    return value
+
+
+def _dict(value: object) -> dict[object, object]:
+    assert isinstance(value, dict)
+    return value
+
+
+def _run(task: Task) -> None:
+    """The task's whole life; the process then ends as any Python program does."""
+    result = task()
+    if isinstance(result, Coroutine):
+        import asyncio
+
+        asyncio.run(result)
+
+
+def main() -> None:
+    """Serve the supervisor whose socket is the descriptor named on the command line."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
+    task = Launcher(control).serve()
+    if task is not None:
+        sys.argv = ["task"]
+        _run(task)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""The supervisor's end of the launcher: start an attempt, learn of its end, kill its tree."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from chaoskit.model.errors import HarnessError, ScenarioError
+from chaoskit.trial import process_tree
+
+_LOAD_TIMEOUT_S = 60.0
+_ANSWER_TIMEOUT_S = 20.0
+_GOODBYE_TIMEOUT_S = 10.0
+
+
+class Launching:
+    """A launcher process and the conversation with it; one attempt at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        self._control = ours
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "chaoskit.trial.launcher", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            env=_importable(os.environ),
+        )
+        theirs.close()
+        self._buffer = b""
+        self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._ended: asyncio.Future[int] | None = None
+        self._lost = False
+        asyncio.get_running_loop().add_reader(ours, self._hear)
+        self._say({"do": "hello", "path": sys.path, "folder": str(folder)})
+
+    @property
+    def pid(self) -> int:
+        """The root below which every process of an attempt is found."""
+        return self._process.pid
+
+    async def load(self, file: Path, name: str) -> None:
+        """Preload a Python task: the scenario ``name`` in ``file``.
+
+        Raises:
+            ScenarioError: the file cannot be imported, or has no such task.
+        """
+        self._say({"do": "load", "file": str(file), "name": name})
+        answer = await self._answer(_LOAD_TIMEOUT_S, f"importing {file}")
+        if answer["loaded"]:
+            raise ScenarioError(f"{file} cannot be imported:\n{answer['loaded']}")
+
+    async def start(
+        self, argv: Sequence[str] | None, env: Mapping[str, str], cwd: Path, output: int
+    ) -> tuple[asyncio.Future[int] | None, str]:
+        """Start the preloaded task (``argv`` None) or a command.
+
+        Returns:
+            A future of the wait status, or None with the reason why it could not be started.
+        """
+        self._ended = asyncio.get_running_loop().create_future()
+        message = {
+            "do": "start",
+            "argv": list(argv) if argv is not None else None,
+            "env": dict(env),
+            "cwd": str(cwd),
+        }
+        self._say(message, output)
+        answer = await self._answer(_ANSWER_TIMEOUT_S, "starting the task")
+        if "failed" in answer:
+            return None, str(answer["failed"])
+        return self._ended, ""
+
+    def freeze(self) -> None:
+        """Hold every process of the attempt still."""
+        process_tree.freeze(self.pid)
+
+    def kill(self) -> None:
+        """SIGKILL every process of the attempt; they are dead when this returns."""
+        process_tree.kill(self.pid)
+
+    def leftovers(self, grace_s: float) -> list[str]:
+        """Processes that outlive the task by more than ``grace_s``; by their command lines."""
+        return process_tree.await_end(self.pid, int(grace_s * 1000))
+
+    async def close(self) -> None:
+        """Kill what is left and end the launcher; it removes the work folder."""
+        with suppress(ValueError):
+            asyncio.get_running_loop().remove_reader(self._control)
+        self._control.close()
+        try:
+            await asyncio.to_thread(self._process.wait, _GOODBYE_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            await asyncio.to_thread(self._process.wait)
+
+    def _say(self, message: dict[str, Any], *descriptors: int) -> None:
+        data = json.dumps(message).encode() + b"\n"
+        self._control.setblocking(True)
+        try:
+            if descriptors:
+                sent = socket.send_fds(self._control, [data], list(descriptors))
+                data = data[sent:]
+            self._control.sendall(data)
+        except OSError as gone:
+            raise HarnessError("the launcher process has gone") from gone
+        finally:
+            self._control.setblocking(False)
+
+    def _hear(self) -> None:
+        try:
+            data = self._control.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            data = b""
+        if not data:
+            asyncio.get_running_loop().remove_reader(self._control)
+            self._answers.put_nowait({"lost": True})
+            if self._ended is not None and not self._ended.done():
+                self._ended.set_exception(HarnessError("the launcher process has gone"))
+            return
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            message = json.loads(line)
+            if "ended" not in message:
+                self._answers.put_nowait(message)
+            elif self._ended is not None and not self._ended.done():
+                self._ended.set_result(int(message["status"]))
+
+    async def _answer(self, timeout_s: float, doing: str) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await self._answers.get()
+        except TimeoutError:
+            raise HarnessError(f"{doing} took longer than {timeout_s:.0f} s") from None
+        if "lost" in answer:
+            raise HarnessError(f"the launcher process ended while {doing}")
+        return answer
+
+
+def _importable(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment with our own import path, so that the launcher finds chaoskit."""
+    home = str(Path(__file__).resolve().parents[2])
+    path = [home, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    return {**environment, "PYTHONPATH": os.pathsep.join(path)}

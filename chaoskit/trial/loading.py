@@ -1,0 +1,86 @@
+"""From a name to a scenario: a file's path, ``path:name``, or words of the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaoskit.model.errors import ScenarioError, UsageError, unknown_name
+from chaoskit.model.scenario import Scenario
+from chaoskit.model.token import Target
+from chaoskit.trial.launcher import load_module
+
+DEFAULT_NAME = "scenario"
+_SKIPPED = {".venv", ".git", "node_modules", "__pycache__", "build", "dist"}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A scenario with where it came from. ``file`` is None for one of the command line."""
+
+    scenario: Scenario
+    target: Target
+    file: Path | None
+    name: str
+    here: Path
+
+    @property
+    def title(self) -> str:
+        """One sentence for lists."""
+        return self.scenario.title or self.target.label
+
+
+def load(target: Target) -> Loaded:
+    """The scenario that ``target`` names.
+
+    Raises:
+        UsageError: there is no such file or name; the message gives the nearest ones.
+        ScenarioError: the file cannot be imported, or the scenario contradicts itself.
+    """
+    if target.command is not None:
+        spec = target.command
+        scenario = Scenario(
+            command=spec.command,
+            resume=spec.resume,
+            env=spec.env,
+            services=spec.services,
+            outputs=spec.outputs,
+            contract=spec.contract,
+            behaviours=spec.behaviours,
+            tables=spec.tables,
+            timeout_s=spec.timeout_s,
+        )
+        return Loaded(scenario, target, None, DEFAULT_NAME, Path.cwd())
+    path, _, name = target.scenario.partition(":")
+    return _from_file(target, Path(path), name or DEFAULT_NAME)
+
+
+def _from_file(target: Target, path: Path, name: str) -> Loaded:
+    if not path.is_file():
+        raise unknown_name("scenario", str(path), map(str, scenario_files(Path())))
+    file = path.resolve()
+    try:
+        module = load_module(str(file))
+    except UsageError:
+        raise
+    except Exception as error:
+        raise ScenarioError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    known = {key: value for key, value in vars(module).items() if isinstance(value, Scenario)}
+    if name not in known:
+        if not known:
+            raise ScenarioError(f"{path} has no scenario: write `scenario = Scenario(…)` in it")
+        raise unknown_name(f"scenario in {path}", name, known)
+    return Loaded(known[name], target, file, name, file.parent)
+
+
+def scenario_files(root: Path) -> list[Path]:
+    """Every Python file below a folder named ``scenarios`` under ``root``, sorted."""
+    found: list[Path] = []
+    for folder in sorted(root.glob("**/scenarios")):
+        if _SKIPPED.isdisjoint(folder.parts) and folder.is_dir():
+            found.extend(
+                file
+                for file in sorted(folder.rglob("*.py"))
+                if _SKIPPED.isdisjoint(file.parts) and not file.name.startswith("_")
+            )
+    return found

@@ -1,0 +1,164 @@
+"""Every process that descends from one root, held still and killed as a whole.
+
+The root is the launcher, which adopts orphans (``PR_SET_CHILD_SUBREAPER``), so that a daemon of
+the task's stays below it however it detached itself.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+_ROUNDS_MAX = 1000
+"""A tree that still grows after so many rounds is a fork bomb that outruns us."""
+
+_DEATH_TIMEOUT_MS = 10_000
+
+
+def descendants(root: int) -> list[int]:
+    """The pids below ``root``, parents first, without those that are already dead."""
+    try:
+        found = _from_proc(root)
+    except FileNotFoundError:
+        found = _from_psutil(root)
+    return [pid for pid in found if _alive(pid)]
+
+
+def _from_proc(root: int) -> list[int]:
+    """Linux with CONFIG_PROC_CHILDREN: some 20 µs, where a scan of all processes takes 1 ms."""
+    found: list[int] = []
+    queue = [root]
+    while queue:
+        pid = queue.pop(0)
+        try:
+            threads = os.listdir(f"/proc/{pid}/task")
+        except (FileNotFoundError, ProcessLookupError):
+            if pid == root:
+                raise FileNotFoundError from None
+            continue
+        for thread in threads:
+            try:
+                text = Path(f"/proc/{pid}/task/{thread}/children").read_text(encoding="ascii")
+            except (FileNotFoundError, ProcessLookupError):
+                if not Path(f"/proc/{pid}").exists():
+                    break  # it ended while we looked
+                if Path(f"/proc/{pid}/task/{thread}").exists():
+                    raise FileNotFoundError from None  # this kernel does not list children
+                continue
+            children = [int(child) for child in text.split()]
+            found.extend(children)
+            queue.extend(children)
+    return found
+
+
+def _from_psutil(root: int) -> list[int]:
+    with suppress(psutil.NoSuchProcess):
+        return [child.pid for child in psutil.Process(root).children(recursive=True)]
+    return []
+
+
+def _alive(pid: int) -> bool:
+    with suppress(psutil.Error):
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+def freeze(root: int) -> list[int]:
+    """Stop every descendant of ``root`` and wait until each stands still; their pids."""
+    stopped: list[int] = []
+    for _ in range(_ROUNDS_MAX):
+        fresh = [pid for pid in descendants(root) if pid not in stopped]
+        if not fresh:
+            break
+        _signal(fresh, signal.SIGSTOP)
+        for pid in fresh:
+            _await_stop(pid)
+        stopped.extend(fresh)
+    return stopped
+
+
+def _await_stop(pid: int) -> None:
+    """A stop signal is honoured before the next instruction in user mode; see it happen."""
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for _ in range(_ROUNDS_MAX):
+            if process.status() in {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE}:
+                return
+
+
+def kill(root: int) -> list[int]:
+    """SIGKILL every descendant of ``root`` at one moment, and wait until all are dead.
+
+    A lone process is killed at once. Several are stopped first, so that none of them does
+    anything more while its relatives are being killed.
+
+    Returns:
+        The pids that were killed.
+    """
+    killed: list[int] = []
+    for _ in range(_ROUNDS_MAX):
+        alive = [pid for pid in descendants(root) if pid not in killed]
+        if not alive:
+            break
+        if len(alive) > 1:
+            alive = [pid for pid in freeze(root) if pid not in killed] or alive
+        watches = _watch(alive)
+        _signal(alive, signal.SIGKILL)
+        _await_death(watches)
+        killed.extend(alive)
+    return killed
+
+
+def await_end(root: int, timeout_ms: int) -> list[str]:
+    """Wait until ``root`` has no living descendant; the command lines of those that remain."""
+    for _ in range(_ROUNDS_MAX):
+        alive = descendants(root)
+        if not alive:
+            return []
+        if not _await_death(_watch(alive), timeout_ms):
+            return [command_line(pid) for pid in descendants(root)]
+    return [command_line(pid) for pid in descendants(root)]
+
+
+def command_line(pid: int) -> str:
+    """How a process calls itself, for reports."""
+    with suppress(psutil.Error):
+        words = psutil.Process(pid).cmdline()
+        if words:
+            return " ".join(words)[:200]
+    return f"process {pid}"
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _watch(pids: Iterable[int]) -> list[int]:
+    """File descriptors that turn readable when their process is dead (empty off Linux)."""
+    watches = []
+    if hasattr(os, "pidfd_open"):
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                watches.append(os.pidfd_open(pid))
+    return watches
+
+
+def _await_death(watches: list[int], timeout_ms: int = _DEATH_TIMEOUT_MS) -> bool:
+    try:
+        for watch in watches:
+            poll = select.poll()
+            poll.register(watch, select.POLLIN)
+            if not poll.poll(timeout_ms):
+                return False
+        return True
+    finally:
+        for watch in watches:
+            os.close(watch)

@@ -1,0 +1,34 @@
+"""The recorder: one counter numbers everything that is seen in a trial."""
+
+from __future__ import annotations
+
+import time
+
+from chaoskit.model.events import Body, Event
+from chaoskit.model.history import History
+
+EVENTS_MAX = 200_000
+"""A trial that reports more is cut off: a task in a loop must not fill the memory."""
+
+
+class Recorder:
+    """Collects the events of one trial in order."""
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+        self._began = time.monotonic()
+
+    def add(self, body: Body) -> None:
+        """Append what was just seen."""
+        if len(self._events) < EVENTS_MAX:
+            now = round(time.monotonic() - self._began, 6)
+            self._events.append(Event(len(self._events), now, body))
+
+    @property
+    def full(self) -> bool:
+        """Whether events were left out."""
+        return len(self._events) >= EVENTS_MAX
+
+    def history(self) -> History:
+        """Everything so far, as an immutable value."""
+        return History(tuple(self._events))

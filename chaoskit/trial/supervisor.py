@@ -1,0 +1,257 @@
+"""The supervisor: hosts the services, runs trials one after the other, owns the order of events."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from chaoskit.model.behaviours import parse_behaviour
+from chaoskit.model.effects import Effect
+from chaoskit.model.errors import HarnessError, unknown_name
+from chaoskit.model.events import (
+    AttemptEnded,
+    AttemptStarted,
+    EffectApplied,
+    How,
+    StateObserved,
+)
+from chaoskit.model.history import History
+from chaoskit.model.hosting import Address, RequestInfo, Service, ServiceSettings
+from chaoskit.model.schedule import Fault, Schedule
+from chaoskit.trial.addresses import Addresses, addresses
+from chaoskit.trial.launching import Launching
+from chaoskit.trial.loading import Loaded
+from chaoskit.trial.output import Output
+from chaoskit.trial.recorder import Recorder
+from chaoskit.trial.reports import Reports
+from chaoskit.trial.services import create_services, service_names
+from chaoskit.trial.watch import Watch
+from chaoskit.trial.workspace import Workspace
+
+GRACE_S = 0.5
+"""How long a child may outlive the task before it is called a leftover."""
+
+QUIESCE_TIMEOUT_S = 5.0
+FIRST_TIMEOUT_S = 300.0
+_TAIL_CHARACTERS = 4000
+
+
+class Supervisor:
+    """One scenario, ready to be run again and again. Use as an asynchronous context manager."""
+
+    def __init__(self, loaded: Loaded, seed: int, work_root: Path | None = None) -> None:
+        self._loaded = loaded
+        self._scenario = loaded.scenario
+        self._seed = seed
+        self._behaviours = tuple(map(parse_behaviour, loaded.scenario.behaviours))
+        self._services: list[Service] = create_services(loaded.scenario.services)
+        self._check_behaviours()
+        self._work_root = work_root
+        self._watch: Watch | None = None
+        self._recorder = Recorder()
+        self.timeout_s = loaded.scenario.timeout_s or FIRST_TIMEOUT_S
+
+    def _check_behaviours(self) -> None:
+        for behaviour in self._behaviours:
+            if behaviour.service not in self._scenario.services:
+                raise unknown_name("service", behaviour.service, self._scenario.services)
+
+    async def __aenter__(self) -> Supervisor:
+        self._workspace = Workspace(self._work_root)
+        try:
+            self._launching = Launching(self._workspace.base)
+            self._reports = Reports(self._workspace.socket, self._heard)
+            await self._set_up()
+        except BaseException:
+            await self._tear_down()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._tear_down()
+
+    async def _set_up(self) -> None:
+        scenario = self._scenario
+        workspace = self._workspace
+        if scenario.inputs is not None:
+            workspace.write_inputs(scenario.inputs(self._seed))
+        fill = scenario.prepare
+        workspace.prepare(None if fill is None else lambda folder: fill(folder, self._seed))
+        known: dict[str, Address] = {}
+        for service in self._services:
+            options = {"tables": scenario.tables} if scenario.tables else {}
+            folder = workspace.services / service.name
+            folder.mkdir()
+            known[service.name] = await service.start(self, ServiceSettings(folder, 0, options))
+        self._addresses = self._join(known)
+        for word in (*scenario.command, *scenario.resume, *scenario.env.values()):
+            self._addresses.fill(word)
+        if scenario.task is not None:
+            if self._loaded.file is None:
+                raise HarnessError("a Python task needs the file that it stands in")
+            await self._launching.load(self._loaded.file, self._loaded.name)
+
+    def _join(self, known: Mapping[str, Address]) -> Addresses:
+        own = {
+            "state": str(self._workspace.state),
+            "seed": str(self._seed),
+            "inputs": str(self._workspace.inputs),
+            "here": str(self._loaded.here),
+        }
+        variables = {
+            "CHAOSKIT_STATE_DIR": own["state"],
+            "CHAOSKIT_SEED": own["seed"],
+            "CHAOSKIT_INPUTS": own["inputs"],
+        }
+        return addresses(known, own, variables, service_names())
+
+    async def _tear_down(self) -> None:
+        for service in self._services:
+            await service.stop()
+        if hasattr(self, "_reports"):
+            self._reports.close()
+        if hasattr(self, "_launching"):
+            await self._launching.close()
+        self._workspace.remove()
+
+    # One trial.
+
+    async def run(self, schedule: Schedule) -> History:
+        """Run ``schedule`` to its end: attempts until the task ends by itself or a bound is met."""
+        self._recorder = Recorder()
+        self._numbers = count(1)
+        self._workspace.refill()
+        for service in self._services:
+            service.reset(self._seed, self._behaviours)
+        attempt = failures = 0
+        while True:
+            attempt += 1
+            ended = await self._attempt(attempt, schedule.faults_of(attempt))
+            if ended.how == "killed":
+                continue
+            if self._is_final(ended):
+                break
+            failures += 1
+            if failures >= self._scenario.attempts_max:
+                break
+        if self._scenario.outputs:
+            self._recorder.add(StateObserved(self._workspace.digests(self._scenario.outputs)))
+        return self._recorder.history()
+
+    def _is_final(self, ended: AttemptEnded) -> bool:
+        if ended.how == "not-started" or (ended.how, ended.code) == ("exit", 0):
+            return True
+        return self._recorder.history().stated_end is not None
+
+    async def _attempt(self, attempt: int, faults: Sequence[Fault]) -> AttemptEnded:
+        self._watch = Watch(
+            attempt, faults, self._recorder, self._launching, self._reports.drain, self._numbers
+        )
+        self._recorder.add(AttemptStarted(attempt, resume=attempt > 1))
+        output = Output()
+        began = time.monotonic()
+        how, code, leftovers = await self._live(attempt, output)
+        if not all([await service.quiesce(QUIESCE_TIMEOUT_S) for service in self._services]):
+            leftovers = [*leftovers, "a process that still holds a connection to a service"]
+        self._reports.drain()
+        self._reports.clear()
+        self._collect(attempt)
+        text = output.finish()
+        ended = AttemptEnded(
+            attempt=attempt,
+            how=how,
+            code=code,
+            seconds=round(time.monotonic() - began, 6),
+            leftovers=tuple(leftovers),
+            output_bytes=output.total,
+            output_tail=text[-_TAIL_CHARACTERS:],
+        )
+        self._recorder.add(ended)
+        return ended
+
+    async def _live(self, attempt: int, output: Output) -> tuple[How, int, list[str]]:
+        """The attempt's life, from its start until no process of it is left."""
+        watch = self._watch
+        assert watch is not None
+        ending, why = await self._launching.start(
+            self._argv(attempt), self._environment(watch), self._workspace.state, output.writer
+        )
+        output.started()
+        if ending is None:
+            output.note(why)
+            return "not-started", 127, []
+        loop = asyncio.get_running_loop()
+        timers = [
+            loop.call_later(delay_ms / 1000, watch.land, fault) for delay_ms, fault in watch.times
+        ]
+        timed_out = False
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                status = await asyncio.shield(ending)
+        except TimeoutError:
+            timed_out = True
+            self._launching.kill()
+            status = await ending
+        finally:
+            for timer in timers:
+                timer.cancel()
+        leftovers = [] if watch.killed or timed_out else self._launching.leftovers(GRACE_S)
+        self._launching.kill()
+        if timed_out:
+            return "timeout", int(signal.SIGKILL), leftovers
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            return "killed" if watch.killed else "signal", number, leftovers
+        return "exit", os.waitstatus_to_exitcode(status), leftovers
+
+    def _argv(self, attempt: int) -> list[str] | None:
+        scenario = self._scenario
+        if scenario.task is not None:
+            return None
+        words = scenario.resume if attempt > 1 and scenario.resume else scenario.command
+        return [self._addresses.fill(word) for word in words]
+
+    def _environment(self, watch: Watch) -> dict[str, str]:
+        variables = self._addresses.variables(self._scenario.env)
+        variables["CHAOSKIT_PROBE"] = str(self._workspace.socket)
+        if watch.waits:
+            variables["CHAOSKIT_PROBE_WAIT"] = ",".join(watch.waits)
+        return variables
+
+    def _collect(self, attempt: int) -> None:
+        for service in self._services:
+            for effect in service.collect():
+                self._recorder.add(EffectApplied(attempt=attempt, effect=effect))
+
+    # What services and tasks say goes to the watch over the attempt that is running.
+
+    def _heard(self, message: dict[str, Any]) -> bool:
+        return self._watch is not None and self._watch.heard(message)
+
+    def received(self, request: RequestInfo) -> int | None:
+        """See `chaoskit.model.hosting.Observer`; a request outside an attempt is nobody's."""
+        return None if self._watch is None else self._watch.received(request)
+
+    def applied(self, number: int, effects: Sequence[Effect]) -> bool:
+        """See `chaoskit.model.hosting.Observer`."""
+        return self._watch is not None and self._watch.applied(number, effects)
+
+    def answering(self, number: int) -> None:
+        """See `chaoskit.model.hosting.Observer`."""
+        if self._watch is not None:
+            self._watch.answering(number)
+
+    def answered(self, number: int, status: int, *, deduped: bool, delivered: bool) -> None:
+        """See `chaoskit.model.hosting.Observer`."""
+        if self._watch is not None:
+            self._watch.answered(number, status, deduped=deduped, delivered=delivered)
+
+    def copy_state(self, folder: Path, bytes_max: int) -> bool:
+        """Keep the last trial's work folder in ``folder``. False: larger than ``bytes_max``."""
+        return self._workspace.copy_state(folder, bytes_max)

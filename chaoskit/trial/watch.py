@@ -1,0 +1,171 @@
+"""The watch over one attempt: hears services and probe, books events, and kills at a point."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, Protocol
+
+from chaoskit.model.effects import Effect
+from chaoskit.model.events import (
+    Crossed,
+    EffectApplied,
+    EndStated,
+    FaultLanded,
+    ReplySent,
+    RequestReceived,
+    StepReported,
+)
+from chaoskit.model.hosting import RequestInfo
+from chaoskit.model.points import CrossingPoint, TimePoint, Window, WindowPoint
+from chaoskit.model.schedule import Fault
+from chaoskit.trial.recorder import Recorder
+
+
+class Grip(Protocol):
+    """What the watch can do to the attempt's processes."""
+
+    def freeze(self) -> None:
+        """Hold all of them still."""
+
+    def kill(self) -> None:
+        """Kill all of them; they are dead when this returns."""
+
+
+class Watch:
+    """Implements `chaoskit.model.hosting.Observer` for one attempt."""
+
+    def __init__(
+        self,
+        attempt: int,
+        faults: Sequence[Fault],
+        recorder: Recorder,
+        grip: Grip,
+        drain: Callable[[], None],
+        numbers: count[int],
+    ) -> None:
+        self.attempt = attempt
+        self.killed = False
+        self._recorder = recorder
+        self._grip = grip
+        self._drain = drain
+        self._numbers = numbers
+        self._faults = {fault.point: fault for fault in faults}
+        self._requests: Counter[tuple[str, str]] = Counter()
+        self._crossings: Counter[str] = Counter()
+        self._points: dict[int, tuple[str, str, int]] = {}
+
+    @property
+    def waits(self) -> list[str]:
+        """The crossings at which the task must wait for us."""
+        return sorted({p.name for p in self._faults if isinstance(p, CrossingPoint)})
+
+    @property
+    def times(self) -> list[tuple[int, Fault]]:
+        """The faults that hang on a time, with their milliseconds from the start."""
+        return [
+            (point.delay_ms, fault)
+            for point, fault in self._faults.items()
+            if isinstance(point, TimePoint)
+        ]
+
+    def land(self, fault: Fault) -> None:
+        """Do what ``fault`` says, now, unless another fault was first."""
+        if self.killed:
+            return
+        self.killed = True
+        self._grip.kill()
+        self._drain()  # what it had said before it died
+        self._recorder.add(FaultLanded(self.attempt, str(fault)))
+
+    # The observer's four calls, in the order of a request's life.
+
+    def received(self, request: RequestInfo) -> int | None:
+        """Number the request; kill if this is the point."""
+        self._drain()
+        key = (request.service, request.operation)
+        self._requests[key] += 1
+        ordinal = self._requests[key]
+        number = next(self._numbers)
+        self._points[number] = (*key, ordinal)
+        self._recorder.add(
+            RequestReceived(
+                attempt=self.attempt,
+                request=number,
+                service=request.service,
+                operation=request.operation,
+                ordinal=ordinal,
+                key=request.key,
+                wants=request.wants,
+            )
+        )
+        return None if self._kill_at(number, "received") else number
+
+    def applied(self, number: int, effects: Sequence[Effect]) -> bool:
+        """Book the effects; kill if this is the point."""
+        for effect in effects:
+            self._recorder.add(
+                EffectApplied(attempt=self.attempt, effect=effect, request=number)
+            )
+        return not self._kill_at(number, "applied")
+
+    def answering(self, number: int) -> None:
+        """Hold the task still if it must never read the answer."""
+        if self._fault_at(number, "answered") is not None:
+            self._grip.freeze()
+
+    def answered(self, number: int, status: int, *, deduped: bool, delivered: bool) -> None:
+        """Book the reply; kill if this is the point."""
+        if number not in self._points:
+            return  # a late reply to an attempt that is already over
+        self._recorder.add(
+            ReplySent(
+                attempt=self.attempt,
+                request=number,
+                status=status,
+                deduped=deduped,
+                delivered=delivered,
+            )
+        )
+        self._kill_at(number, "answered")
+
+    # The probe's messages.
+
+    def heard(self, message: dict[str, Any]) -> bool:
+        """Book a report of the task; True when it waits for an answer and lives to get one."""
+        if "point" in message:
+            return self._crossed(str(message["point"]))
+        if "step" in message and message.get("phase") in {"started", "recorded", "restored"}:
+            self._recorder.add(StepReported(self.attempt, str(message["step"]), message["phase"]))
+        elif message.get("end") in {"refused", "unknown"}:
+            self._recorder.add(
+                EndStated(
+                    attempt=self.attempt,
+                    end=message["end"],
+                    reason=str(message.get("reason", "")),
+                    step=str(message.get("step", "")),
+                )
+            )
+        return False
+
+    def _crossed(self, name: str) -> bool:
+        self._crossings[name] += 1
+        point = CrossingPoint(name, self._crossings[name])
+        self._recorder.add(Crossed(self.attempt, name, point.ordinal))
+        fault = self._faults.get(point)
+        if fault is not None and not self.killed:
+            self.land(fault)
+            return False
+        return name in self.waits
+
+    def _fault_at(self, number: int, window: Window) -> Fault | None:
+        if self.killed or number not in self._points:
+            return None
+        return self._faults.get(WindowPoint(*self._points[number], window))
+
+    def _kill_at(self, number: int, window: Window) -> bool:
+        fault = self._fault_at(number, window)
+        if fault is not None:
+            self.land(fault)
+        return fault is not None

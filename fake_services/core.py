@@ -1,0 +1,98 @@
+"""What an HTTP service is made of: a host that talks, and a small pure core that decides.
+
+A core never does I/O and never looks at a clock; the host hands it each request with the time.
+To add a service of your own, write a core and return ``HttpService(core)`` from a factory in the
+``chaoskit.services`` entry-point group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from chaoskit.model.effects import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A whole request. Header names are lower case; ``path`` is decoded and has no query."""
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpReply:
+    """A whole answer; the host adds ``Content-Length``."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A request as the core understands it, before anything has changed.
+
+    ``wants`` is the effect that it asks for; None where it only looks, or is so wrong that it can
+    only be refused.
+    """
+
+    operation: str
+    key: str | None = None
+    wants: Effect | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a call: the answer, the new effects, and whether an old answer was repeated."""
+
+    reply: HttpReply
+    effects: Sequence[Effect] = ()
+    deduped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What the host knows at the moment of a call.
+
+    ``now_s`` is the service's clock in seconds since the epoch; ``in_flight`` says that another
+    request with the same key has not been answered yet; ``forget_keys`` and ``apply_twice`` are
+    behaviours that were asked for.
+    """
+
+    now_s: float
+    in_flight: bool = False
+    forget_keys: bool = False
+    apply_twice: bool = False
+
+
+class HttpCore(Protocol):
+    """The rules and the state of one HTTP service."""
+
+    name: str
+    operations: Sequence[str]
+
+    def reset(self, seed: int) -> None:
+        """An empty world; ids are made from ``seed``, so that equal runs get equal ids."""
+
+    def understand(self, request: HttpRequest) -> Call:
+        """What the request asks for. Changes nothing, raises nothing: a bad one is an operation too."""
+
+    def apply(self, request: HttpRequest, call: Call, circumstances: Circumstances) -> Outcome:
+        """Do it."""
+
+
+def json_reply(status: int, value: object, headers: Mapping[str, str] | None = None) -> HttpReply:
+    """A JSON answer."""
+    return HttpReply(
+        status,
+        msgspec.json.encode(value),
+        {"content-type": "application/json", **(headers or {})},
+    )
