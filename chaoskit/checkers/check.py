@@ -65,24 +65,18 @@ def judge(
         msgspec.structs.replace(finding, diagnosis=diagnose(finding, history, expectation))
         for finding in findings
     )
-    verdict = (
-        Verdict.INVALID if explained else Verdict.UNKNOWN if unknowns else Verdict.VALID
-    )
+    verdict = Verdict.INVALID if explained else Verdict.UNKNOWN if unknowns else Verdict.VALID
     return Judgement(verdict.value, explained, tuple(unknowns), _end(history))
 
 
-def _unknowns(
-    history: History, expectation: Expectation, schedule: Schedule
-) -> Iterator[str]:
+def _unknowns(history: History, expectation: Expectation, schedule: Schedule) -> Iterator[str]:
     """Why this trial proves nothing, even without a finding."""
     landed = {body.fault for _, body in history.landed}
     for attempt, faults in enumerate(schedule.attempts, 1):
         for fault in faults:
             if not any(b.attempt == attempt and b.fault == str(fault) for _, b in history.landed):
                 yield f"{fault} of attempt {attempt} did not land"
-    if len(landed) and any(
-        body.how == "killed" and body.code != 9 for _, body in history.attempts
-    ):
+    if landed and any(body.how == "killed" and body.code != 9 for _, body in history.attempts):
         yield "an attempt that was killed did not die of signal 9"
     if not expectation.evidence:
         yield "no effect and no declared output: there is nothing to judge by"

@@ -1,5 +1,6 @@
 """duplicate_effect, lost_effect, false_success and wrong_inputs: the world's books against the
-contract."""
+contract.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from chaoskit.model.history import History
 
 def duplicate_effect(history: History, expectation: Expectation) -> Iterator[Finding]:
     """Effects that happened more often than an undisturbed run has them, where that is not
-    allowed."""
+    allowed.
+    """
     for identity, expected, seen in compare(history, expectation).extra:
         if expectation.contract.guarantee(identity.operation) == "at-least-once":
             continue

@@ -70,6 +70,4 @@ def parse_behaviour(text: str) -> Behaviour:
     if (kind == "late-reply") != (found["ms"] is not None):
         raise UsageError(f"{text!r}: late-reply takes a delay, as in late-reply:250ms@…")
     ordinal = None if found["ordinal"] == "*" else int(found["ordinal"])
-    return Behaviour(
-        kind, found["service"], found["operation"], ordinal, int(found["ms"] or 0)
-    )
+    return Behaviour(kind, found["service"], found["operation"], ordinal, int(found["ms"] or 0))

@@ -1,8 +1,8 @@
 """The contract: how often each effect may happen, as the scenario declares it.
 
-    payments.charge=exactly-once      (the default for everything)
-    email.send=at-least-once
-    database.*=at-most-once
+payments.charge=exactly-once      (the default for everything)
+email.send=at-least-once
+database.*=at-most-once
 """
 
 from __future__ import annotations

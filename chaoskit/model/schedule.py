@@ -1,8 +1,8 @@
 """Faults and schedules: what a trial does to the task, attempt by attempt, as text and as value.
 
-    kill@payments.charge#3.applied
-    kill@payments.charge#3.applied / kill@email.send#1.received     (the second during the resume)
-    none                                                            (a survey)
+kill@payments.charge#3.applied
+kill@payments.charge#3.applied / kill@email.send#1.received     (the second during the resume)
+none                                                            (a survey)
 """
 
 from __future__ import annotations
@@ -103,8 +103,10 @@ def parse_schedule(text: str) -> Schedule:
         stripped = part.strip()
         if not stripped:
             raise UsageError(f"not a schedule: {text!r} has an empty attempt; write - for no fault")
-        faults = () if stripped == _NO_FAULT else tuple(
-            parse_fault(piece.strip()) for piece in stripped.split(_FAULTS)
+        faults = (
+            ()
+            if stripped == _NO_FAULT
+            else tuple(parse_fault(piece.strip()) for piece in stripped.split(_FAULTS))
         )
         attempts.append(faults)
     return Schedule(tuple(attempts))

@@ -1,6 +1,6 @@
 """The replay token: the text that names one trial, complete enough to run it again elsewhere.
 
-    ck1-<base64url of deflated JSON><four check digits>
+ck1-<base64url of deflated JSON><four check digits>
 """
 
 from __future__ import annotations

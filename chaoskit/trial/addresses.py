@@ -56,7 +56,9 @@ class Addresses:
 
 
 def addresses(
-    known: Mapping[str, Address], own: Mapping[str, str], variables: Mapping[str, str],
+    known: Mapping[str, Address],
+    own: Mapping[str, str],
+    variables: Mapping[str, str],
     installed: Sequence[str],
 ) -> Addresses:
     """Join the services' addresses with the trial's own values.

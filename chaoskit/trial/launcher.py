@@ -152,7 +152,7 @@ class Launcher:
         os.dup2(output, 1)
         os.dup2(output, 2)
         for descriptor in (nothing, output):
-            if descriptor > 2:  # noqa: PLR2004 - the three standard streams stay
+            if descriptor > 2:
                 os.close(descriptor)
         os.chdir(cwd)
         os.environ.clear()
@@ -186,17 +186,17 @@ class Launcher:
 
 
 def load_module(file: str) -> object:
-    """The module in ``file``, with its folder first on the path, loaded once per process."""
-    name = "chaoskit_scenario_" + os.path.basename(file).removesuffix(".py").replace(".", "_")  # noqa: PTH119
+    """The module in ``file``, with its folders first on the path, loaded once per process."""
+    name = "chaoskit_scenario_" + os.path.basename(file).removesuffix(".py").replace(".", "_")
     known = sys.modules.get(name)
     if known is not None and getattr(known, "__file__", None) == file:
         return known
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} is not a Python file")
-    folder = os.path.dirname(file)  # noqa: PTH120 - pathlib is not needed here
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    for folder in _import_folders(file):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -205,6 +205,18 @@ def load_module(file: str) -> object:
         del sys.modules[name]
         raise
     return module
+
+
+def _import_folders(file: str) -> list[str]:
+    """Where a scenario imports from: its own folder, and the nearest one named ``scenarios``."""
+    folder = os.path.dirname(file)
+    folders = [folder]
+    while folder != os.path.dirname(folder):
+        if os.path.basename(folder) == "scenarios":
+            folders.append(folder)
+            break
+        folder = os.path.dirname(folder)
+    return folders
 
 
 def _execute(argv: list[str], failure: int) -> None:

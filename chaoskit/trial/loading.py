@@ -64,7 +64,9 @@ def _from_file(target: Target, path: Path, name: str) -> Loaded:
     except UsageError:
         raise
     except Exception as error:
-        raise ScenarioError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+        raise ScenarioError(
+            f"{path} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     known = {key: value for key, value in vars(module).items() if isinstance(value, Scenario)}
     if name not in known:
         if not known:

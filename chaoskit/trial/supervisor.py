@@ -55,7 +55,8 @@ class Supervisor:
         self._work_root = work_root
         self._watch: Watch | None = None
         self._recorder = Recorder()
-        self.timeout_s = loaded.scenario.timeout_s or FIRST_TIMEOUT_S
+        self.own_timeout_s = loaded.scenario.timeout_s
+        self.timeout_s = self.own_timeout_s or FIRST_TIMEOUT_S
 
     def _check_behaviours(self) -> None:
         for behaviour in self._behaviours:

@@ -105,9 +105,7 @@ class Watch:
     def applied(self, number: int, effects: Sequence[Effect]) -> bool:
         """Book the effects; kill if this is the point."""
         for effect in effects:
-            self._recorder.add(
-                EffectApplied(attempt=self.attempt, effect=effect, request=number)
-            )
+            self._recorder.add(EffectApplied(attempt=self.attempt, effect=effect, request=number))
         return not self._kill_at(number, "applied")
 
     def answering(self, number: int) -> None:

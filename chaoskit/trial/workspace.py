@@ -75,9 +75,7 @@ class Workspace:
         size = sum(f.stat().st_size for f in self.state.rglob("*") if f.is_file())
         if size > bytes_max:
             return False
-        shutil.copytree(
-            self.state, folder, symlinks=True, dirs_exist_ok=True, ignore=_not_plain
-        )
+        shutil.copytree(self.state, folder, symlinks=True, dirs_exist_ok=True, ignore=_not_plain)
         return True
 
     def remove(self) -> None:

@@ -27,19 +27,14 @@ class Sent:
 
 
 class Mailbox:
-    """Sent mails in order, with an index of every term of each."""
+    """Sent mails in order, with an index of every term of each; ids follow from ``seed``."""
 
-    def __init__(self) -> None:
-        self._seed = 0
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
         self._sent: list[Sent] = []
         self._terms: list[frozenset[Term]] = []
         self._positions: dict[Term, list[int]] = {}
         self._by_id: dict[str, int] = {}
-
-    def reset(self, seed: int) -> None:
-        """An empty box whose ids follow from ``seed``."""
-        self.__init__()  # type: ignore[misc]  # the one place that knows what an empty box is
-        self._seed = seed
 
     def put(self, mail: Mail, now_s: float) -> Sent:
         """Send ``mail`` at ``now_s``, seconds since the epoch.

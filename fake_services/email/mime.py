@@ -25,6 +25,8 @@ _USUAL = frozenset(
 )  # fmt: skip
 """Headers that are fields of their own, or that a mail program adds without being asked."""
 
+_Headers = Sequence[tuple[str, str]]
+
 _WORD = re.compile(r"=\?([^?*\s]+)(?:\*[^?\s]*)?\?([bBqQ])\?([^?]*)\?=")
 _BETWEEN_WORDS = re.compile(r"(?<=\?=)\s+(?==\?)")
 _FOLD = re.compile(r"\r?\n(?=[ \t])")
@@ -47,20 +49,18 @@ def read_mail(content: bytes, sender: str, recipients: Sequence[str]) -> Mail:
         # tells who gets what.
         message = BytesHeaderParser(policy=compat32).parsebytes(content)
         text, html = content.decode("utf-8", "replace"), ""
-    headers = [(str(name), _decoded(str(value))) for name, value in message.raw_items()]
+    headers = [(str(name), _unfolded(str(value))) for name, value in message.raw_items()]
     to, cc, bcc = _addressed(headers, recipients)
     return Mail(
         sender=_sender(headers) or sender,
         to=to,
         cc=cc,
         bcc=bcc,
-        subject=next((value for name, value in headers if name.lower() == "subject"), ""),
+        subject=_decoded(_first(headers, "subject")),
         text=text,
         html=html,
-        headers=tuple((name, value) for name, value in headers if _chosen(name.lower())),
-        message_id=next(
-            (bracketed(value) for name, value in headers if name.lower() == "message-id"), ""
-        ),
+        headers=tuple((name, _decoded(text)) for name, text in headers if _chosen(name.lower())),
+        message_id=bracketed(_first(headers, "message-id")),
     )
 
 
@@ -68,14 +68,20 @@ def _chosen(name: str) -> bool:
     return name not in _USUAL and not name.startswith("content-")
 
 
-def _sender(headers: Sequence[tuple[str, str]]) -> str:
-    written = next((value for name, value in headers if name.lower() == "from"), "")
-    pairs = [(name, address) for name, address in getaddresses([written]) if address]
-    return with_name(*pairs[0]) if pairs else ""
+def _first(headers: _Headers, wanted: str) -> str:
+    return next((text for name, text in headers if name.lower() == wanted), "")
+
+
+def _sender(headers: _Headers) -> str:
+    # Encoded words are resolved after the split: they may hide a comma.
+    for name, address in getaddresses([_first(headers, "from")]):
+        if address:
+            return with_name(_decoded(name), address)
+    return ""
 
 
 def _addressed(
-    headers: Sequence[tuple[str, str]], recipients: Sequence[str]
+    headers: _Headers, recipients: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Who of ``recipients`` is named by To, who by Cc, and who by neither."""
     to, cc = _addresses(headers, "to"), _addresses(headers, "cc")
@@ -88,18 +94,20 @@ def _addressed(
     )
 
 
-def _addresses(headers: Sequence[tuple[str, str]], wanted: str) -> frozenset[str]:
-    written = [value for name, value in headers if name.lower() == wanted]
+def _addresses(headers: _Headers, wanted: str) -> frozenset[str]:
+    written = [text for name, text in headers if name.lower() == wanted]
     return frozenset(address.lower() for _, address in getaddresses(written) if address)
 
 
-def _decoded(raw: str) -> str:
-    """A header's text: unfolded, raw UTF-8 (SMTPUTF8) and encoded words (RFC 2047) resolved."""
+def _unfolded(raw: str) -> str:
+    """A header on one line, its raw UTF-8 (SMTPUTF8) resolved."""
     text = raw.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    text = _FOLD.sub("", text)
-    if "=?" in text:
-        text = _WORD.sub(_word, _BETWEEN_WORDS.sub("", text))
-    return text.strip()
+    return _FOLD.sub("", text).strip()
+
+
+def _decoded(text: str) -> str:
+    """A header with its encoded words (RFC 2047) resolved."""
+    return _WORD.sub(_word, _BETWEEN_WORDS.sub("", text)) if "=?" in text else text
 
 
 def _word(found: re.Match[str]) -> str:
@@ -126,10 +134,10 @@ def _body(message: Message) -> tuple[str, str]:
 
 def _leaves(message: Message) -> Iterator[Message]:
     # Unlike `Message.walk` this does not look into a forwarded mail, which is an attachment.
-    payload = message.get_payload()
-    if message.get_content_maintype() == "multipart" and isinstance(payload, list):
-        for part in payload:
-            yield from _leaves(part)
+    if message.is_multipart() and message.get_content_maintype() == "multipart":
+        for part in message.get_payload():
+            if isinstance(part, Message):
+                yield from _leaves(part)
     else:
         yield message
 

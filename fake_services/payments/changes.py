@@ -30,7 +30,7 @@ from fake_services.payments.orders import (
     RefundOrder,
     decline_of,
 )
-from fake_services.payments.wishes import amount_to_refund, charge_to_refund, wanted
+from fake_services.payments.wishes import amount_to_refund, charge_to_refund
 from fake_services.payments.world import Draft, World
 
 
@@ -44,11 +44,15 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """An order with what came along: the caller's parameters, the key, the time in seconds."""
+    """An order with what came along.
+
+    ``wants`` is the effect that it asks for as the account stands now, ``created`` the time in
+    seconds since the epoch.
+    """
 
     order: Order
     form: Form
-    key: str | None
+    wants: Effect | None
     created: int
 
 
@@ -57,7 +61,7 @@ def carry_out(world: World, ordered: Ordered) -> Done:
 
     Raises:
         RefusedError: the state of the account forbids it, or the card is declined. A declined
-            card leaves a failed charge behind, as with Stripe; nothing else has changed.
+            card leaves a failed charge behind, as with Stripe.
     """
     match ordered.order:
         case ChargeOrder(payment):
@@ -76,41 +80,52 @@ def carry_out(world: World, ordered: Ordered) -> Done:
 def _take(
     world: World, payment: Payment, ordered: Ordered, intent: PaymentIntent | None = None
 ) -> Charge:
-    """A charge, or its failure: then the intent goes back to waiting for a card."""
+    """A charge that has succeeded.
+
+    Raises:
+        RefusedError: the card is declined.
+    """
     declined = decline_of(payment.pays_with)
     ref = intent.id if intent is not None else None
-    charge = _new_charge(world.new_id("charge"), payment, ordered.created, ref, declined)
-    if declined is None:
-        return world.charges.put(charge)
-    world.charges.put(charge)
-    error: dict[str, Any] = {"charge": charge.id}
+    charge = world.charges.put(
+        _new_charge(world.new_id("charge"), payment, ordered.created, ref, declined)
+    )
+    if declined is not None:
+        raise _card_error(world, charge, declined, intent)
+    return charge
+
+
+def _card_error(
+    world: World, charge: Charge, declined: Declined, intent: PaymentIntent | None
+) -> RefusedError:
+    """The error of a failed charge; its intent goes back to waiting for a card."""
+    more: dict[str, Any] = {"charge": charge.id}
     if declined.decline_code is not None:
-        error["decline_code"] = declined.decline_code
+        more["decline_code"] = declined.decline_code
     if intent is not None:
         waiting = msgspec.structs.replace(
             intent,
             latest_charge=charge.id,
             status="requires_payment_method",
-            last_payment_error={"code": declined.code, "message": declined.message, **error},
+            last_payment_error={"code": declined.code, "message": declined.message, **more},
         )
-        error["payment_intent"] = world.intents.put(waiting)
-    raise RefusedError(
+        more["payment_intent"] = world.intents.put(waiting)
+    return RefusedError(
         Refusal(
-            status=402,
-            kind="card_error",
-            message=declined.message,
-            code=declined.code,
-            more=error,
+            status=402, kind="card_error", message=declined.message, code=declined.code, more=more
         )
     )
 
 
 def _booked(world: World, ordered: Ordered, charge: Charge) -> Sequence[Effect]:
-    effect = wanted(world, ordered.order, ordered.form, ordered.key)
-    if effect is None:
-        return ()
-    world.booked[charge.id] = booked = msgspec.structs.replace(effect, ref=charge.id)
-    return (booked,)
+    booked = _with_ref(ordered.wants, charge.id)
+    for effect in booked:
+        world.booked[charge.id] = effect
+    return booked
+
+
+def _with_ref(wants: Effect | None, ref: str) -> Sequence[Effect]:
+    return () if wants is None else (msgspec.structs.replace(wants, ref=ref),)
 
 
 def _new_charge(
@@ -208,7 +223,6 @@ def _settle(world: World, intent: PaymentIntent, draft: Draft, ordered: Ordered)
 def _refund(world: World, order: RefundOrder, ordered: Ordered) -> Done:
     charge = _refundable(world, order)
     amount = amount_to_refund(order, charge)
-    effect = wanted(world, order, ordered.form, ordered.key)
     refund = Refund(
         id=world.new_id("refund"),
         amount=amount,
@@ -225,8 +239,7 @@ def _refund(world: World, order: RefundOrder, ordered: Ordered) -> Done:
             charge, amount_refunded=given_back, refunded=given_back == charge.amount
         )
     )
-    effects = () if effect is None else (msgspec.structs.replace(effect, ref=refund.id),)
-    return Done(world.refunds.put(refund), effects)
+    return Done(world.refunds.put(refund), _with_ref(ordered.wants, refund.id))
 
 
 def _refundable(world: World, order: RefundOrder) -> Charge:
@@ -259,7 +272,6 @@ def _refundable(world: World, order: RefundOrder) -> Charge:
 
 
 def _customer(world: World, order: CustomerOrder, ordered: Ordered) -> Done:
-    effect = wanted(world, order, ordered.form, ordered.key)
     customer = world.customers.put(
         Customer(
             id=world.new_id("customer"),
@@ -273,5 +285,4 @@ def _customer(world: World, order: CustomerOrder, ordered: Ordered) -> Done:
             shipping=order.shipping,
         )
     )
-    effects = () if effect is None else (msgspec.structs.replace(effect, ref=customer.id),)
-    return Done(customer, effects)
+    return Done(customer, _with_ref(ordered.wants, customer.id))

@@ -59,6 +59,4 @@ def missing(param: str) -> RefusedError:
 
 def no_such(thing: str, ref: str, *, param: str = "id", status: int = 400) -> RefusedError:
     """No object has this id. ``status`` is 404 where the id stands in the path."""
-    return invalid(
-        f"No such {thing}: '{ref}'", param=param, code="resource_missing", status=status
-    )
+    return invalid(f"No such {thing}: '{ref}'", param=param, code="resource_missing", status=status)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import TypeAlias
-from urllib.parse import parse_qsl
+from urllib.parse import unquote
 
 from fake_services.payments.errors import invalid
 
@@ -29,10 +29,13 @@ def decode(text: str) -> Form:
     Names whose brackets do not pair up are kept as they are, and no parameter has such a name.
     """
     form: _Node = {}
-    for name, value in parse_qsl(text, keep_blank_values=True):
+    for pair in text.replace("+", " ").split("&"):
+        quoted_name, _, quoted_value = pair.partition("=")
+        name = unquote(quoted_name) if "%" in quoted_name else quoted_name
+        value = unquote(quoted_value) if "%" in quoted_value else quoted_value
         if "[" in name:
             _put(form, _keys(name), value)
-        else:
+        elif name:
             form[name] = value
     return form
 
@@ -44,7 +47,7 @@ def text_of(form: Form, name: str) -> str | None:
         RefusedError: there is a nested form under that name.
     """
     value = form.get(name)
-    if isinstance(value, Mapping):
+    if value is not None and not isinstance(value, str):
         raise invalid(f"Invalid string: {name} must be a string, not a hash.", param=name)
     return value or None
 
@@ -67,6 +70,8 @@ def texts_of(form: Form, name: str) -> tuple[str, ...]:
     Raises:
         RefusedError: there is something else under that name.
     """
+    if name not in form:
+        return ()
     items = form_of(form, name)
     values = tuple(value for value in items.values() if isinstance(value, str))
     if len(values) != len(items):

@@ -57,7 +57,9 @@ class KeyBook:
         if kept is None or now_s - kept.first_used_s >= KEY_LIFETIME_S:
             return None
         if kept.path != path:
-            raise _reused(key, f"for the same endpoint they were first used for ({_two(path, kept)})")
+            raise _reused(
+                key, f"for the same endpoint they were first used for ({_two(path, kept)})"
+            )
         if kept.form != form:
             raise _reused(key, "with the same parameters they were first used with")
         return kept

@@ -2,7 +2,8 @@
 
 Amounts and currencies are checked as Stripe checks them, but for the smallest amount of each
 currency. What the money comes from is not: the account is taken to know every customer, card and
-token that it is not told of, as the world of a real one does not begin with the task.
+token that it is not told of, as the world of a real one does not begin with the task. Parameters
+that this subset does not know are part of the effect and have no other consequence.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class World:
         self._counts: Counter[str] = Counter()
 
     def new_id(self, sort: str) -> str:
-        """The next id of a sort (``charge``): equal worlds that live through the same get equal ids."""
+        """The next id of a sort (``charge``), made from the seed and the count of its sort."""
         self._counts[sort] += 1
         text = f"{self._seed}|{sort}|{self._counts[sort]}"
         return _PREFIXES[sort] + hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -1,0 +1,157 @@
+"""What a worker does: one job in, one result out, both plain bytes, so that any executor will do.
+
+A worker process keeps its supervisor (services, launcher, work folder) from one job to the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from chaoskit.checkers.check import judge
+from chaoskit.model.errors import ChaoskitError, HarnessError, UsageError
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.findings import Judgement
+from chaoskit.model.history import History
+from chaoskit.model.schedule import Schedule, parse_schedule
+from chaoskit.model.token import Target
+from chaoskit.trial.loading import load
+from chaoskit.trial.supervisor import Supervisor
+
+STATE_BYTES_MAX = 20 * 1024 * 1024
+"""A failed trial's work folder that is larger is not kept."""
+
+SURVEY_TIMEOUT_S = 300.0
+SURVEY_FACTOR = 20
+SURVEY_MARGIN_S = 10.0
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One trial to run. Without an ``expectation`` it is a survey and is not judged.
+
+    ``keep`` is the folder for a failed trial's artefacts.
+    """
+
+    target: Target
+    seed: int
+    schedule: str
+    expectation: Expectation | None = None
+    timeout_s: float | None = None
+    keep: str = ""
+    work_root: str = ""
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a job. ``error`` is the harness's own failure, with the kind of its class."""
+
+    history: bytes = b""
+    judgement: Judgement | None = None
+    error: str = ""
+    error_code: int = 0
+
+
+def checked(done: Done) -> Done:
+    """The result of a job, as it is.
+
+    Raises:
+        UsageError: the job could not be run as asked.
+        HarnessError: chaoskit failed at it.
+    """
+    if done.error:
+        raise (UsageError if done.error_code == UsageError.exit_code else HarnessError)(done.error)
+    return done
+
+
+_sessions: list[Session] = []
+
+
+def perform(job: bytes) -> bytes:
+    """Run one encoded `Job` in this process; an encoded `Done`. What executors call."""
+    if not _sessions:
+        _sessions.append(Session())
+        atexit.register(_sessions[0].close)
+    return msgspec.msgpack.encode(_sessions[0].perform(msgspec.msgpack.decode(job, type=Job)))
+
+
+class Session:
+    """A worker's supervisor and the event loop on which it lives."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self._key: tuple[Any, ...] = ()
+        self._supervisor: Supervisor | None = None
+
+    def perform(self, job: Job) -> Done:
+        """Run one job to its end; never raises but for an interrupt."""
+        try:
+            return self._runner.run(self._perform(job))
+        except ChaoskitError as error:
+            self._drop()
+            return Done(error=str(error), error_code=error.exit_code)
+        except Exception as error:  # noqa: BLE001 - reported as ours, never as the task's
+            self._drop()
+            return Done(error=f"{type(error).__name__}: {error}", error_code=3)
+
+    async def _perform(self, job: Job) -> Done:
+        supervisor = await self._ready(job)
+        schedule = parse_schedule(job.schedule)
+        supervisor.timeout_s = _timeout(job, supervisor)
+        history = await supervisor.run(schedule)
+        if job.expectation is None:
+            return Done(history=history.encode())
+        judgement = judge(history, job.expectation, schedule)
+        if job.keep and judgement.findings:
+            _keep(Path(job.keep), supervisor, history, schedule)
+        return Done(history=history.encode(), judgement=judgement)
+
+    async def _ready(self, job: Job) -> Supervisor:
+        key = (msgspec.json.encode(job.target), job.seed, job.work_root)
+        if self._supervisor is None or self._key != key:
+            await self._close_supervisor()
+            root = Path(job.work_root) if job.work_root else None
+            fresh = Supervisor(load(job.target), job.seed, root)
+            self._supervisor = await fresh.__aenter__()
+            self._key = key
+        return self._supervisor
+
+    async def _close_supervisor(self) -> None:
+        supervisor, self._supervisor = self._supervisor, None
+        if supervisor is not None:
+            await supervisor.__aexit__(None, None, None)
+
+    def _drop(self) -> None:
+        """After a failure of ours the supervisor's state is unknown: the next job gets a new one."""
+        self._runner.run(self._close_supervisor())
+
+    def close(self) -> None:
+        """End every process and remove every folder of this session."""
+        self._runner.run(self._close_supervisor())
+        self._runner.close()
+
+
+def _timeout(job: Job, supervisor: Supervisor) -> float:
+    own = supervisor.own_timeout_s
+    if job.timeout_s is not None:
+        return job.timeout_s
+    if own is not None:
+        return own
+    if job.expectation is None:
+        return SURVEY_TIMEOUT_S
+    return SURVEY_MARGIN_S + SURVEY_FACTOR * job.expectation.seconds
+
+
+def _keep(folder: Path, supervisor: Supervisor, history: History, schedule: Schedule) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "schedule.txt").write_text(f"{schedule}\n", encoding="utf-8")
+    (folder / "history.json").write_bytes(msgspec.json.format(history.encode(), indent=1))
+    for _, ended in history.attempts:
+        name = f"attempt-{ended.attempt}.output.txt"
+        (folder / name).write_text(ended.output_tail, encoding="utf-8", errors="backslashreplace")
+    if not supervisor.copy_state(folder / "state", STATE_BYTES_MAX):
+        (folder / "state-too-large.txt").write_text(
+            f"the work folder was larger than {STATE_BYTES_MAX} bytes\n", encoding="utf-8"
+        )

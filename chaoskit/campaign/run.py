@@ -1,0 +1,281 @@
+"""The campaign: survey, plan, trials, verdict, told as a stream of events that others listen to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from chaoskit.campaign.jobs import Done, Job, checked, perform
+from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
+from chaoskit.campaign.workers import Workers
+from chaoskit.explore.plan import Mechanism, first_wave, moments, next_wave, sample, sweep
+from chaoskit.explore.survey import expect
+from chaoskit.model.errors import ScenarioError, UsageError, unknown_name
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.history import History
+from chaoskit.model.points import Point, TimePoint
+from chaoskit.model.schedule import Schedule, parse_schedule
+from chaoskit.model.token import Target
+from chaoskit.trial.loading import load
+
+DEFAULT_RUNS = Path("reports/runs")
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a campaign does. All but ``jobs``, ``runs`` and ``work_root`` decide its identity."""
+
+    target: Target
+    seed: int = 0
+    mechanisms: tuple[Mechanism, ...] = ("windows", "crossings")
+    max_points: int | None = None
+    max_time_s: float | None = None
+    times: int = 0
+    depth: int = 1
+    timeout_s: float | None = None
+    only: tuple[str, ...] = ()
+    fresh: bool = False
+    jobs: int = 1
+    runs: str = str(DEFAULT_RUNS)
+    work_root: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A campaign was opened, or (``resumed``) goes on with ``trials`` finished ones."""
+
+    folder: Path
+    title: str
+    resumed: bool
+    trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """The undisturbed runs are done."""
+
+    expectation: Expectation
+    points: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaveStarted:
+    """``total`` schedules with ``kills`` kills each are to be run, ``known`` of which are."""
+
+    kills: int
+    total: int
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrialDone:
+    """One trial is over and stored."""
+
+    trial: StoredTrial
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Nothing is left to do, or (``why``) the campaign stops here."""
+
+    folder: Path
+    seconds: float
+    why: str = ""
+
+
+CampaignEvent = Started | Surveyed | WaveStarted | TrialDone | Finished
+
+
+def run(options: Options, executor: Executor | None = None) -> Iterator[CampaignEvent]:
+    """Run a campaign, or go on with the unfinished one of the same identity.
+
+    Closing the generator early stops the workers and leaves a campaign that can be gone on with.
+
+    Args:
+        options: what to do.
+        executor: where trials run; local processes by default.
+
+    Raises:
+        UsageError: the target, a point or a service does not exist.
+        HarnessError: chaoskit itself failed.
+    """
+    loaded = load(options.target)
+    source = loaded.file.read_bytes() if loaded.file is not None else b""
+    key = identity(msgspec.json.encode(_essential(options)), source)
+    store, resumed = open_campaign(
+        Path(options.runs), Path(options.target.label).stem, key, fresh=options.fresh
+    )
+    with closing(store):
+        if not resumed:
+            store.put("options", msgspec.json.encode(options).decode())
+        yield Started(store.folder, loaded.title, resumed, len(store.known()))
+        own = Workers(options.jobs) if executor is None else None
+        campaign = _Campaign(options, store, executor or own)
+        try:
+            yield from campaign.events()
+        except BaseException:
+            if own is not None:
+                own.shutdown(cancel_futures=True)
+                own = None
+            raise
+        finally:
+            if own is not None:
+                own.shutdown()
+
+
+def _essential(options: Options) -> Options:
+    """The options without those that do not change what is found."""
+    return msgspec.structs.replace(options, fresh=False, jobs=1, runs="", work_root="")
+
+
+class _Campaign:
+    """One campaign while it runs."""
+
+    def __init__(self, options: Options, store: Store, executor: Executor | None) -> None:
+        assert executor is not None
+        self._options = options
+        self._store = store
+        self._executor = executor
+        self._began = time.monotonic()
+        self._before_s = float(store.get("seconds") or 0)
+        self._known = store.known()
+        self._why = ""
+
+    def events(self) -> Iterator[CampaignEvent]:
+        first, second, expectation = self._survey()
+        if expectation.problems or not expectation.evidence:
+            yield Surveyed(expectation, 0)
+            yield self._finish("the survey proves nothing")
+            return
+        wave = self._first_wave(first, second, expectation)
+        yield Surveyed(expectation, len(wave))
+        for number in range(1, self._options.depth + 1):
+            if number > 1:
+                wave = self._next_wave(number - 1)
+            if not wave:
+                break
+            yield WaveStarted(number, len(wave), sum(str(s) in self._known for s in wave))
+            yield from self._run_wave(number, wave, expectation)
+            if self._why:
+                break
+        yield self._finish(self._why)
+
+    def _finish(self, why: str) -> Finished:
+        seconds = self._seconds()
+        self._store.put("seconds", f"{seconds:.3f}")
+        self._store.put("finished", why or "complete")
+        return Finished(self._store.folder, seconds, why)
+
+    def _seconds(self) -> float:
+        return self._before_s + time.monotonic() - self._began
+
+    def _survey(self) -> tuple[History, History, Expectation]:
+        stored = self._store.survey()
+        if stored is not None:
+            return stored
+        first, second = (History.decode(self._run_one(Schedule()).history) for _ in range(2))
+        for history in (first, second):
+            if history.last.how == "not-started":
+                raise ScenarioError(f"the task cannot be started: {history.last.output_tail}")
+        expectation = expect(first, second, load(self._options.target).scenario)
+        self._store.put_survey(first, second, expectation)
+        return first, second, expectation
+
+    def _first_wave(
+        self, first: History, second: History, expectation: Expectation
+    ) -> list[Schedule]:
+        options = self._options
+        found, odd = sweep(first, second, options.mechanisms)
+        self._store.put("points.total", str(len(found)))
+        self._store.put("points.odd", str(len(odd)))
+        if options.only:
+            return [_known(parse_schedule(text), found) for text in options.only]
+        wave = sample(first_wave(found), options.max_points, options.seed)
+        if "times" in options.mechanisms or options.times:
+            number = options.times or 50
+            wave += first_wave(moments(expectation.seconds, number, options.seed))
+        if not wave:
+            raise UsageError(
+                "there is no point to kill at: the task made no request and passed no "
+                "probe.point; add --times N for random moments"
+            )
+        return wave
+
+    def _next_wave(self, wave: int) -> list[Schedule]:
+        trials = dict(self._store.histories(wave))
+        further = list(next_wave(trials, self._options.mechanisms))
+        return sample(further, self._options.max_points, self._options.seed + wave)
+
+    def _run_wave(
+        self, number: int, wave: list[Schedule], expectation: Expectation
+    ) -> Iterator[CampaignEvent]:
+        waiting = [
+            (position, schedule)
+            for position, schedule in enumerate(wave)
+            if str(schedule) not in self._known
+        ]
+        waiting.reverse()
+        running: dict[Future[bytes], tuple[int, Schedule]] = {}
+        while waiting or running:
+            while waiting and len(running) < 2 * self._options.jobs and not self._out_of_time():
+                position, schedule = waiting.pop()
+                job = self._job(schedule, expectation, self._store.artefacts(number, position))
+                running[self._submit(job)] = (position, schedule)
+            if not running:
+                self._why = f"the time limit of {self._options.max_time_s} s was reached"
+                return
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                position, schedule = running.pop(future)
+                yield TrialDone(self._book(number, position, schedule, _result(future)))
+
+    def _out_of_time(self) -> bool:
+        limit = self._options.max_time_s
+        return limit is not None and self._seconds() > limit
+
+    def _book(self, wave: int, position: int, schedule: Schedule, done: Done) -> StoredTrial:
+        judgement = done.judgement
+        assert judgement is not None
+        landed = len(History.decode(done.history).landed) == schedule.kills
+        trial = StoredTrial(str(schedule), wave, position, judgement, landed)
+        self._store.put_trial(trial, done.history)
+        self._store.put("seconds", f"{self._seconds():.3f}")
+        return trial
+
+    def _job(self, schedule: Schedule, expectation: Expectation | None, keep: Path | None) -> Job:
+        return Job(
+            target=self._options.target,
+            seed=self._options.seed,
+            schedule=str(schedule),
+            expectation=expectation,
+            timeout_s=self._options.timeout_s,
+            keep=str(keep) if keep is not None else "",
+            work_root=self._options.work_root,
+        )
+
+    def _submit(self, job: Job) -> Future[bytes]:
+        return self._executor.submit(perform, msgspec.msgpack.encode(job))
+
+    def _run_one(self, schedule: Schedule) -> Done:
+        return _result(self._submit(self._job(schedule, None, None)))
+
+
+def _known(schedule: Schedule, found: Sequence[Point]) -> Schedule:
+    """``schedule``, if the first attempt of an undisturbed run passes its first point.
+
+    Raises:
+        UsageError: it does not; the message names the nearest points.
+    """
+    for fault in schedule.faults_of(1):
+        if not isinstance(fault.point, TimePoint) and fault.point not in found:
+            raise unknown_name("point", str(fault.point), map(str, found))
+    return schedule
+
+
+def _result(future: Future[bytes]) -> Done:
+    return checked(msgspec.msgpack.decode(future.result(), type=Done))

@@ -1,0 +1,267 @@
+"""The campaign store: one SQLite file per campaign, and a folder of artefacts for what failed.
+
+    reports/runs/2026-11-29T15-40-12-forty_calls-1f3a/
+        campaign.sqlite      options, survey, expectation, and every trial with its history
+        trials/<n>/          of each failed trial: schedule, history, outputs, work folder
+    reports/runs/latest      a link to the newest one
+
+A trial is stored in one transaction when it is over, so a campaign that was killed knows exactly
+which trials it has.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from chaoskit.model.errors import FormatError, UsageError, unknown_name
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.findings import Judgement
+from chaoskit.model.history import History
+from chaoskit.model.schedule import Schedule, parse_schedule
+
+FORMAT = "1"
+FILE = "campaign.sqlite"
+LATEST = "latest"
+
+_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE trials (
+    schedule TEXT PRIMARY KEY,
+    wave INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    judgement TEXT NOT NULL,
+    landed INTEGER NOT NULL,
+    history BLOB NOT NULL
+);
+"""
+
+
+class StoredTrial(msgspec.Struct, frozen=True):
+    """One finished trial. ``landed``: every fault of its schedule took place."""
+
+    schedule: str
+    wave: int
+    position: int
+    judgement: Judgement
+    landed: bool
+
+
+class Store:
+    """One campaign on disk. Holds a lock on its folder as long as it is open for writing."""
+
+    def __init__(self, folder: Path, *, writable: bool = False) -> None:
+        self.folder = folder
+        self._lock: int | None = None
+        file = folder / FILE
+        if writable:
+            self._lock = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(self._lock)
+                raise UsageError(f"{folder} is being written by another chaoskit") from None
+        elif not file.is_file():
+            raise UsageError(f"{folder} holds no campaign: there is no {FILE} in it")
+        self._db = sqlite3.connect(file)
+        self._db.execute("PRAGMA busy_timeout = 5000")
+        if writable:
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+        self._check()
+
+    def _check(self) -> None:
+        try:
+            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+                with self._db:
+                    self._db.executescript(_TABLES)
+                self.put("format", FORMAT)
+            found = self.get("format")
+        except sqlite3.DatabaseError as broken:
+            raise FormatError(f"{self.folder / FILE} is damaged: {broken}") from broken
+        if found != FORMAT:
+            raise FormatError(
+                f"{self.folder} has format {found}, and this chaoskit reads {FORMAT}: "
+                "read it with the version that wrote it"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and give the lock back."""
+        self._db.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def get(self, key: str) -> str | None:
+        """A value that `put` stored."""
+        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def put(self, key: str, value: str) -> None:
+        """Store a value under a name, in a transaction of its own."""
+        with self._db:
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def put_survey(self, first: History, second: History, expectation: Expectation) -> None:
+        """Store both surveys and what they teach, in one transaction."""
+        encoded = msgspec.json.encode(expectation).decode()
+        with self._db:
+            for key, value in (
+                ("survey.1", first.encode().decode()),
+                ("survey.2", second.encode().decode()),
+                ("expectation", encoded),
+            ):
+                self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def survey(self) -> tuple[History, History, Expectation] | None:
+        """What `put_survey` stored."""
+        first, second, expectation = map(self.get, ("survey.1", "survey.2", "expectation"))
+        if first is None or second is None or expectation is None:
+            return None
+        return (
+            History.decode(first.encode()),
+            History.decode(second.encode()),
+            msgspec.json.decode(expectation, type=Expectation),
+        )
+
+    def put_trial(self, trial: StoredTrial, history: bytes) -> None:
+        """Store one finished trial."""
+        with self._db:
+            self._db.execute(
+                "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    trial.schedule,
+                    trial.wave,
+                    trial.position,
+                    msgspec.json.encode(trial.judgement).decode(),
+                    trial.landed,
+                    zlib.compress(history),
+                ),
+            )
+
+    def put_judgement(self, schedule: str, judgement: Judgement) -> None:
+        """Replace what the checkers said of a stored trial."""
+        text = msgspec.json.encode(judgement).decode()
+        with self._db:
+            self._db.execute("UPDATE trials SET judgement = ? WHERE schedule = ?", (text, schedule))
+
+    def trials(self) -> Iterator[StoredTrial]:
+        """Every finished trial, in the order of the plan."""
+        rows = self._db.execute(
+            "SELECT schedule, wave, position, judgement, landed FROM trials ORDER BY wave, position"
+        )
+        for schedule, wave, position, judgement, landed in rows:
+            decoded = msgspec.json.decode(judgement, type=Judgement)
+            yield StoredTrial(schedule, wave, position, decoded, bool(landed))
+
+    def known(self) -> set[str]:
+        """The schedules of every finished trial."""
+        return {str(row[0]) for row in self._db.execute("SELECT schedule FROM trials")}
+
+    def history(self, schedule: str) -> History:
+        """The history of one finished trial.
+
+        Raises:
+            UsageError: there is no such trial.
+        """
+        row = self._db.execute(
+            "SELECT history FROM trials WHERE schedule = ?", (schedule,)
+        ).fetchone()
+        if row is None:
+            raise unknown_name("trial", schedule, self.known())
+        return History.decode(zlib.decompress(row[0]))
+
+    def histories(self, wave: int) -> Iterator[tuple[Schedule, History]]:
+        """Every finished trial of one wave."""
+        for schedule, data in self._db.execute(
+            "SELECT schedule, history FROM trials WHERE wave = ? ORDER BY position", (wave,)
+        ):
+            yield parse_schedule(schedule), History.decode(zlib.decompress(data))
+
+    def artefacts(self, wave: int, position: int) -> Path:
+        """Where the artefacts of one failed trial go."""
+        return self.folder / "trials" / f"{wave}-{position:05d}"
+
+
+def identity(*parts: bytes) -> str:
+    """What makes two campaigns the same one: a digest of target, options and scenario file."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
+
+
+def open_campaign(root: Path, slug: str, campaign: str, *, fresh: bool) -> tuple[Store, bool]:
+    """The unfinished campaign of this identity under ``root``, or a new one.
+
+    Returns:
+        The store, and whether it goes on with an interrupted campaign.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    if not fresh:
+        for folder in sorted(_runs(root), reverse=True):
+            with suppress(UsageError):
+                store = Store(folder, writable=True)
+                if store.get("identity") == campaign and store.get("finished") is None:
+                    _link_latest(root, folder)
+                    return store, True
+                store.close()
+    folder = _new_folder(root, slug, campaign)
+    store = Store(folder, writable=True)
+    store.put("identity", campaign)
+    _link_latest(root, folder)
+    return store, False
+
+
+def find_run(root: Path, name: str) -> Path:
+    """The folder of the run that ``name`` names: a path, a name under ``root``, or ``latest``.
+
+    Raises:
+        UsageError: there is no such run.
+    """
+    for folder in (Path(name), root / name):
+        if (folder / FILE).is_file():
+            return folder.resolve()
+    raise unknown_name("run", name, [folder.name for folder in _runs(root)] + [LATEST])
+
+
+def _runs(root: Path) -> list[Path]:
+    if not root.is_dir():
+        return []
+    return [f for f in root.iterdir() if not f.is_symlink() and (f / FILE).is_file()]
+
+
+def _new_folder(root: Path, slug: str, campaign: str) -> Path:
+    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S")
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", slug)[:40].strip("-")
+    for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
+        folder = root / f"{moment}-{name}-{campaign[:4]}{suffix}"
+        with suppress(FileExistsError):
+            folder.mkdir()
+            return folder
+    raise UsageError(f"{root} already holds a thousand runs of this second")
+
+
+def _link_latest(root: Path, folder: Path) -> None:
+    link = root / LATEST
+    fresh = root / f".{LATEST}-{os.getpid()}"
+    with suppress(OSError):  # a file system without links: the name is a convenience
+        fresh.symlink_to(folder.name)
+        fresh.replace(link)

@@ -1,0 +1,139 @@
+"""Local workers: processes of `multiprocess` behind the interface of `concurrent.futures`.
+
+Each worker has a thread here that hands it one call at a time; a worker that dies fails its call
+and is replaced. When this process goes, its workers are killed by the kernel, and their launchers
+kill whatever task is left.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import multiprocess
+
+from chaoskit.model.errors import HarnessError
+
+_PR_SET_PDEATHSIG = 1
+_CLOSE_TIMEOUT_S = 30.0
+
+
+class Inline(Executor):
+    """Performs each call at once, in this process: for debugging and for tests."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call ``fn`` now; the future is already done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - it belongs to the future
+            future.set_exception(error)
+        return future
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    call: tuple[Callable[..., Any], tuple[Any, ...]]
+    future: Future[Any]
+
+
+class Workers(Executor):
+    """``number`` processes, each performing one call at a time."""
+
+    def __init__(self, number: int) -> None:
+        self._context = multiprocess.get_context("spawn")
+        self._work: queue.Queue[_Work | None] = queue.Queue()
+        self._processes: set[Any] = set()
+        self._closing = False
+        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(number)]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Queue one call of an importable function; keyword arguments are not supported."""
+        assert not kwargs
+        future: Future[Any] = Future()
+        self._work.put(_Work((fn, args), future))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Let each worker clean up behind itself and end.
+
+        With ``cancel_futures`` what is queued is dropped and what runs is killed; the launchers
+        then do the cleaning up.
+        """
+        if cancel_futures:
+            self._closing = True
+            with suppress(queue.Empty):
+                while True:
+                    queued = self._work.get_nowait()
+                    if queued is not None:
+                        queued.future.cancel()
+            for process in tuple(self._processes):
+                process.kill()
+        for _ in self._threads:
+            self._work.put(None)
+        if wait:
+            for thread in self._threads:
+                thread.join(_CLOSE_TIMEOUT_S)
+
+    def _serve(self) -> None:
+        process, pipe = self._spawn()
+        while (work := self._work.get()) is not None:
+            if self._closing or not work.future.set_running_or_notify_cancel():
+                work.future.cancel()
+                continue
+            try:
+                pipe.send(work.call)
+                result = pipe.recv()
+            except (EOFError, OSError):
+                self._retire(process, pipe)
+                error = f"a worker process ended with status {process.exitcode}"
+                work.future.set_exception(HarnessError(error))
+                if self._closing:
+                    return
+                process, pipe = self._spawn()
+            else:
+                work.future.set_result(result)
+        self._retire(process, pipe)
+
+    def _spawn(self) -> tuple[Any, Any]:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_life, args=(theirs, os.getpid()))
+        process.start()
+        theirs.close()
+        self._processes.add(process)
+        return process, ours
+
+    def _retire(self, process: Any, pipe: Any) -> None:
+        with suppress(OSError):
+            pipe.close()
+        process.join(_CLOSE_TIMEOUT_S)
+        if process.is_alive():
+            process.kill()
+            process.join()
+        self._processes.discard(process)
+
+
+def _life(pipe: Any, parent: int) -> None:
+    """The life of a worker process: calls in, results out, until the pipe ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            return  # it died before we asked to be told
+    while True:
+        try:
+            function, arguments = pipe.recv()
+        except (EOFError, OSError):
+            return
+        pipe.send(function(*arguments))

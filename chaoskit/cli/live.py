@@ -1,0 +1,124 @@
+"""A campaign as it runs: a bar in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from chaoskit.campaign.run import (
+    CampaignEvent,
+    Finished,
+    Started,
+    Surveyed,
+    TrialDone,
+    WaveStarted,
+)
+
+_LINE_EVERY_S = 10.0
+
+
+class Live:
+    """Shows events of a campaign. Use as a context manager."""
+
+    def __init__(self, console: Console, *, quiet: bool = False) -> None:
+        self._console = console
+        self._quiet = quiet
+        self._bar = self._make_bar() if console.is_terminal and not quiet else None
+        self._task: TaskID | None = None
+        self._verdicts: Counter[str] = Counter()
+        self._total = 0
+        self._done = 0
+        self._began = self._said = time.monotonic()
+
+    def _make_bar(self) -> Progress:
+        return Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+        )
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def follow(self, events: Iterator[CampaignEvent]) -> Finished | None:
+        """Show every event; the last one is returned."""
+        for event in events:
+            self._show(event)
+            if isinstance(event, Finished):
+                return event
+        return None
+
+    def _show(self, event: CampaignEvent) -> None:
+        match event:
+            case Started():
+                if event.resumed:
+                    self._say(f"going on with {event.folder}: {event.trials} trials are there")
+            case Surveyed():
+                found = len(event.expectation.order)
+                self._say(
+                    f"surveyed twice: {found} effects, {event.points} points, "
+                    f"{event.expectation.seconds:.2f} s a run"
+                )
+            case WaveStarted():
+                self._wave(event)
+            case TrialDone():
+                self._trial(event.trial.judgement.verdict)
+            case Finished():
+                pass
+
+    def _wave(self, wave: WaveStarted) -> None:
+        self._total, self._done = wave.total, wave.known
+        self._began = time.monotonic()
+        what = "one kill" if wave.kills == 1 else f"{wave.kills} kills"
+        if self._bar is not None:
+            self._task = self._bar.add_task(
+                f"{what} a trial", total=wave.total, completed=wave.known, rate=""
+            )
+        else:
+            self._say(f"{wave.total} trials with {what} each")
+
+    def _trial(self, verdict: str) -> None:
+        self._verdicts[verdict] += 1
+        self._done += 1
+        now = time.monotonic()
+        rate = sum(self._verdicts.values()) / max(now - self._began, 1e-6)
+        words = f"{rate:.1f}/s" + "".join(
+            f", {number} {name}" for name, number in self._verdicts.items() if name != "VALID"
+        )
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=self._done, rate=words)
+        elif now - self._said > _LINE_EVERY_S:
+            self._said = now
+            self._say(f"{self._done} of {self._total} trials, {words}")
+
+    def _say(self, line: str) -> None:
+        if not self._quiet:
+            self._console.print(f"  {line}", highlight=False, markup=False, style="dim")

@@ -1,0 +1,111 @@
+"""``chaoskit``: the commands, and how each of them ends.
+
+Exit codes: 0 valid, 1 findings, 2 usage, 3 the harness failed, 4 unknown.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+from rich.console import Console
+
+from chaoskit import __version__
+from chaoskit.model.errors import ChaoskitError
+
+EPILOG = "Exit codes: 0 valid, 1 findings, 2 usage, 3 chaoskit itself failed, 4 unknown."
+INTERRUPTED = 130
+
+_COMMANDS = {
+    "run": ("chaoskit.cli.run", "run"),
+    "demo": ("chaoskit.cli.gallery", "demo"),
+    "gallery": ("chaoskit.cli.gallery", "gallery"),
+    "replay": ("chaoskit.cli.again", "replay"),
+    "judge": ("chaoskit.cli.again", "judge"),
+    "report": ("chaoskit.cli.again", "report"),
+    "list": ("chaoskit.cli.gallery", "list_scenarios"),
+    "serve": ("chaoskit.cli.serve", "serve"),
+}
+
+
+class _Commands(click.Group):
+    """Loads a command's module when the command is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        from importlib import import_module
+
+        if cmd_name not in _COMMANDS:
+            return None
+        module, name = _COMMANDS[cmd_name]
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from chaoskit.model.errors import unknown_name
+
+            raise unknown_name("command", args[0], _COMMANDS)
+        return super().resolve_command(ctx, args)
+
+
+@click.command(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EPILOG,
+)
+@click.version_option(__version__, prog_name="chaoskit")
+def cli() -> None:
+    """Kill a resumable task at every moment that matters, resume it, and judge the world's books.
+
+    \b
+    chaoskit run scenarios/sound/forty_calls.py
+    chaoskit run --services payments,email -- ./my-task --resume-from state.json
+    chaoskit replay ck1-…
+    """
+
+
+def split_command(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
+    """``chaoskit run … -- COMMAND``: our words, and the task's (None where there is no ``--``)."""
+    words = list(arguments)
+    if words[:1] == ["run"] and "--" in words:
+        at = words.index("--")
+        return words[:at], tuple(words[at + 1 :])
+    return words, None
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    words, command = split_command(sys.argv[1:] if arguments is None else arguments)
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        code = cli.main(words, prog_name="chaoskit", standalone_mode=False, obj=command)
+    except click.exceptions.Abort:
+        code = INTERRUPTED
+    except KeyboardInterrupt:
+        errors.print("interrupted: the same command goes on from here")
+        code = INTERRUPTED
+    except click.ClickException as wrong:
+        wrong.show()
+        code = 2
+    except ChaoskitError as wrong:
+        errors.print(f"chaoskit: {wrong}", markup=False)
+        code = wrong.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception:  # noqa: BLE001 - a failure of ours must not look like a finding
+        errors.print_exception()
+        code = 3
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""``chaoskit run``: one campaign."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from chaoskit.campaign.run import DEFAULT_RUNS, Finished, Options
+from chaoskit.campaign.run import run as run_campaign
+from chaoskit.campaign.store import Store
+from chaoskit.cli.live import Live
+from chaoskit.explore.plan import MECHANISMS, Mechanism
+from chaoskit.model.errors import UsageError, unknown_name
+from chaoskit.model.findings import Verdict
+from chaoskit.model.token import CommandSpec, Target
+from chaoskit.reporting.machine import write_json, write_junit
+from chaoskit.reporting.summary import Summary, summarize
+from chaoskit.reporting.terminal import show
+
+
+def console() -> Console:
+    """Where reports go: standard output, in colour where it is a terminal (and NO_COLOR unset)."""
+    return Console(highlight=False, soft_wrap=False)
+
+
+def jobs_number(text: str) -> int:
+    """``auto`` or a number of workers.
+
+    Raises:
+        UsageError: neither.
+    """
+    if text == "auto":
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    if not text.isdigit() or int(text) < 1:
+        raise UsageError(f"-j takes a number of workers, at least 1, or auto; not {text!r}")
+    return int(text)
+
+
+def mechanisms_of(text: str) -> tuple[Mechanism, ...]:
+    """A comma-separated list of mechanisms.
+
+    Raises:
+        UsageError: one of them does not exist.
+    """
+    chosen = []
+    for name in filter(None, (part.strip() for part in text.split(","))):
+        match = next((known for known in MECHANISMS if known == name), None)
+        if match is None:
+            raise unknown_name("mechanism", name, MECHANISMS)
+        chosen.append(match)
+    return tuple(chosen)
+
+
+@click.command(
+    short_help="Kill and resume one task at every point, and judge it.",
+    epilog="Exit codes: 0 valid, 1 findings, 2 usage, 3 chaoskit itself failed, 4 unknown.",
+)
+@click.argument("scenario", required=False)
+@click.option("--services", default="", help="Fake services, as in payments,email,database.")
+@click.option("--resume", "resume", default="", help="The command line that resumes the task.")
+@click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="For the task; with {…}.")
+@click.option("--outputs", multiple=True, metavar="GLOB", help="Files that must end up alike.")
+@click.option("--contract", default="", metavar="RULES", help="As email.send=at-least-once.")
+@click.option("--behaviour", "behaviours", multiple=True, help="As lose-reply@payments.charge#3.")
+@click.option("--tables", type=click.Path(path_type=Path), help="SQL that makes the database's.")
+@click.option("--at", "only", multiple=True, metavar="POINT", help="Only this point or schedule.")
+@click.option("--mechanisms", default="windows,crossings", show_default=True, help="Where to kill.")
+@click.option("--times", default=0, help="Also kill at so many random moments.")
+@click.option("--depth", default=1, show_default=True, help="Kills in one trial, at most.")
+@click.option("--max-points", type=click.IntRange(min=1), help="Sample so many trials a wave.")
+@click.option("--max-time", metavar="SECONDS", type=float, help="Start no trial after so long.")
+@click.option("--timeout", metavar="SECONDS", type=float, help="Kill an attempt that takes longer.")
+@click.option("--seed", default=0, show_default=True, help="Decides inputs and samples.")
+@click.option("-j", "--jobs", default="auto", show_default=True, help="Workers.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write JSON here.")
+@click.option("--junit", "junit_path", type=click.Path(path_type=Path), help="Write JUnit XML.")
+@click.option("--runs", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True)
+@click.option("--work-dir", type=click.Path(path_type=Path), help="Where work folders are made.")
+@click.option("--fresh", is_flag=True, help="Begin anew even if an interrupted one is there.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, only the report.")
+@click.pass_context
+def run(ctx: click.Context, **given: object) -> int:
+    """Kill and resume one task at every point, and judge it.
+
+    SCENARIO is a Python file with `scenario = Scenario(…)`, or FILE:NAME. Instead of one, give a
+    command after `--`; {payments.url}, {email.url}, {email.smtp_host}, {email.smtp_port},
+    {database.url}, {state}, {seed} and {inputs} in it are filled in.
+
+    \b
+    chaoskit run scenarios/sound/forty_calls.py --json out.json
+    chaoskit run --services payments,email --resume "node task.js --resume" -- node task.js
+    """
+    target = _target(ctx.obj, given)
+    options = Options(
+        target=target,
+        seed=_int(given["seed"]),
+        mechanisms=mechanisms_of(str(given["mechanisms"])),
+        max_points=_maybe_int(given["max_points"]),
+        max_time_s=_maybe_float(given["max_time"]),
+        times=_int(given["times"]),
+        depth=_depth(_int(given["depth"])),
+        timeout_s=_maybe_float(given["timeout"]),
+        only=tuple(_as_schedule(text) for text in _texts(given["only"])),
+        fresh=bool(given["fresh"]),
+        jobs=jobs_number(str(given["jobs"])),
+        runs=str(given["runs"]),
+        work_root=str(given["work_dir"] or ""),
+    )
+    out = console()
+    out.print(f"chaoskit: {target.label}, seed {options.seed}, {options.jobs} workers", style="dim")
+    summary = campaign(options, out, quiet=bool(given["quiet"]))
+    show(summary, out)
+    _write_reports(summary, options, given)
+    return Verdict(summary.verdict).exit_code
+
+
+def campaign(options: Options, out: Console, *, quiet: bool = False) -> Summary:
+    """Run a campaign to its end, showing it on ``out``; its summary."""
+    with Live(out, quiet=quiet) as live:
+        finished = live.follow(run_campaign(options))
+    assert isinstance(finished, Finished)
+    with Store(finished.folder) as store:
+        return summarize(store)
+
+
+def _write_reports(summary: Summary, options: Options, given: dict[str, object]) -> None:
+    if isinstance(given["json_path"], Path):
+        write_json(summary, given["json_path"])
+    if isinstance(given["junit_path"], Path):
+        with Store(Path(summary.run)) as store:
+            write_junit(summary, store, given["junit_path"])
+
+
+def _target(command: object, given: dict[str, object]) -> Target:
+    scenario = given["scenario"]
+    words = tuple(map(str, command)) if isinstance(command, tuple) else None
+    if words is None:
+        if not scenario:
+            raise UsageError("give a SCENARIO file, or a command after --")
+        for name in ("services", "resume", "env", "outputs", "contract", "behaviours", "tables"):
+            if given[name]:
+                raise UsageError(f"--{name} goes with a command after --, not with a scenario file")
+        return Target(scenario=str(scenario))
+    if scenario:
+        raise UsageError(f"give either a scenario ({scenario}) or a command after --, not both")
+    if not words:
+        raise UsageError("there is no command after --")
+    tables = given["tables"]
+    if isinstance(tables, Path) and not tables.is_file():
+        raise UsageError(f"--tables: there is no file {tables}")
+    spec = CommandSpec(
+        command=words,
+        resume=tuple(shlex.split(str(given["resume"]))),
+        env=dict(_pair(text, "--env") for text in _texts(given["env"])),
+        services=tuple(filter(None, str(given["services"]).split(","))),
+        outputs=tuple(_texts(given["outputs"])),
+        contract=dict(_pair(p.strip(), "--contract") for p in str(given["contract"]).split(",") if p),
+        behaviours=tuple(_texts(given["behaviours"])),
+        tables=tables.read_text(encoding="utf-8") if isinstance(tables, Path) else "",
+    )
+    return Target(command=spec)
+
+
+def _as_schedule(text: str) -> str:
+    return text if "@" in text or text == "none" else f"kill@{text}"
+
+
+def _depth(number: int) -> int:
+    if number < 1:
+        raise UsageError("--depth is at least 1")
+    return number
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
+    return name, value
+
+
+def _texts(value: object) -> Sequence[str]:
+    return [str(item) for item in value] if isinstance(value, tuple) else []
+
+
+def _int(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def _maybe_int(value: object) -> int | None:
+    return None if value is None else _int(value)
+
+
+def _maybe_float(value: object) -> float | None:
+    assert value is None or isinstance(value, float)
+    return value

@@ -1,0 +1,63 @@
+"""``chaoskit serve``: the fake services alone, for a task in another language.
+
+The serving itself comes, like the services, through an entry point.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import click
+
+from chaoskit.model.behaviours import parse_behaviour
+from chaoskit.model.errors import UsageError
+from chaoskit.trial.services import create_services, service_names
+
+_GROUP = "chaoskit.serving"
+
+
+@click.command(short_help="Serve the fake services alone.")
+@click.argument("services", nargs=-1)
+@click.option("--port", "ports", multiple=True, metavar="SERVICE=PORT", help="As payments=8080.")
+@click.option("--smtp-port", default=0, help="The SMTP door of email.")
+@click.option("--tables", type=click.Path(path_type=Path, exists=True), help="SQL of the tables.")
+@click.option("--behaviour", "behaviours", multiple=True, help="As lose-reply@payments.charge#3.")
+@click.option("--seed", default=0, show_default=True)
+def serve(
+    services: tuple[str, ...],
+    ports: tuple[str, ...],
+    smtp_port: int,
+    tables: Path | None,
+    behaviours: tuple[str, ...],
+    seed: int,
+) -> int:
+    """Serve SERVICES (all by default) on loopback until interrupted.
+
+    Addresses come first, as lines for a shell; then one JSON line for each effect.
+    """
+    names = services or tuple(service_names())
+    points = list(entry_points(group=_GROUP))
+    if not points:
+        raise UsageError("no package that serves services is installed")
+    make, run = points[0].load()
+    serving = make(
+        services=create_services(names),
+        ports=dict(_port(text, names) for text in ports),
+        options={
+            "email": {"smtp_port": str(smtp_port)},
+            "database": {"tables": tables.read_text(encoding="utf-8")} if tables else {},
+        },
+        behaviours=tuple(map(parse_behaviour, behaviours)),
+        seed=seed,
+    )
+    asyncio.run(run(serving, click.echo, click.echo))
+    return 0
+
+
+def _port(text: str, names: tuple[str, ...]) -> tuple[str, int]:
+    service, _, number = text.partition("=")
+    if service not in names or not number.isdigit():
+        raise UsageError(f"--port takes SERVICE=PORT, not {text!r}; services: {', '.join(names)}")
+    return service, int(number)

@@ -1,0 +1,1 @@
+"""Floor 4: decides which trials are run. Pure over histories; `trial` runs what it decides."""

@@ -1,0 +1,144 @@
+"""The survey: two undisturbed runs, and what they teach about a task.
+
+What differs from one to the other (times, random ids) cannot be part of an effect's identity.
+What still differs after that means that the task does not repeat, and then no verdict is safe.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from chaoskit.model.contract import Contract
+from chaoskit.model.effects import Effect, Identity, identity_of
+from chaoskit.model.events import ReplySent, RequestReceived
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.history import History
+from chaoskit.model.scenario import Scenario
+
+Volatile = dict[str, tuple[str, ...]]
+
+
+def expect(first: History, second: History, scenario: Scenario) -> Expectation:
+    """What every trial is measured against, from two undisturbed runs of one scenario."""
+    chosen = {name: tuple(fields) for name, fields in scenario.identity.items()}
+    volatile = _volatile(_wanted(first), _wanted(second))
+    one, two = (_identities(h, volatile, chosen) for h in (first, second))
+    digests, unstable = _digests(first, second)
+    problems = [*_failures(first), *_failures(second), *_differences(one, two)]
+    if unstable:
+        volatile["outputs"] = tuple(unstable)
+    if scenario.outputs and not digests:
+        problems.append(
+            f"outputs={list(scenario.outputs)} matched no file that stays the same: "
+            "nothing to compare"
+        )
+    return Expectation(
+        effects=tuple(body.effect for _, body in first.effects),
+        order=tuple(one),
+        volatile=volatile,
+        identity=chosen,
+        requests=tuple(_requests(first, volatile, chosen).items()),
+        steps=tuple(dict.fromkeys(body.step for _, body in first.steps)),
+        digests=digests,
+        ordered=one == two and not _overlaps(first) and not _overlaps(second),
+        seconds=max(_seconds(first), _seconds(second)),
+        problems=tuple(dict.fromkeys(problems)),
+        rules=str(Contract.of(scenario.contract)),
+        redo_allowed=tuple(scenario.redo),
+    )
+
+
+def _wanted(history: History) -> list[Effect]:
+    """Effects as booked and as asked for: a field that only one of the two shows still counts."""
+    booked = [body.effect for _, body in history.effects]
+    asked = [body.wants for _, body in history.requests if body.wants is not None]
+    return booked + asked
+
+
+def _volatile(first: Sequence[Effect], second: Sequence[Effect]) -> Volatile:
+    """Per operation, the fields whose values differ between two undisturbed runs."""
+    one, two = _values(first), _values(second)
+    found: dict[str, list[str]] = {}
+    for operation, name in sorted(one.keys() | two.keys()):
+        if one.get((operation, name)) != two.get((operation, name)):
+            found.setdefault(operation, []).append(name)
+    sizes = [Counter(effect.operation for effect in run) for run in (first, second)]
+    # where the number of effects differs every field does: that is no volatility
+    return {op: tuple(names) for op, names in found.items() if sizes[0][op] == sizes[1][op]}
+
+
+def _values(effects: Sequence[Effect]) -> Mapping[tuple[str, str], Counter[str]]:
+    values: dict[tuple[str, str], Counter[str]] = {}
+    for effect in effects:
+        for name, value in effect.fields:
+            values.setdefault((effect.operation, name), Counter())[value] += 1
+    return values
+
+
+def _identities(
+    history: History, volatile: Volatile, chosen: Mapping[str, Sequence[str]]
+) -> list[Identity]:
+    return [identity_of(body.effect, volatile, chosen) for _, body in history.effects]
+
+
+def _requests(
+    history: History, volatile: Volatile, chosen: Mapping[str, Sequence[str]]
+) -> Counter[Identity]:
+    return Counter(
+        identity_of(body.wants, volatile, chosen)
+        for _, body in history.requests
+        if body.wants is not None
+    )
+
+
+def _failures(history: History) -> Iterator[str]:
+    """Why an undisturbed run did not succeed by itself."""
+    if history.completed and len(history.attempts) == 1:
+        return
+    ended = history.attempts[0][1]
+    words = [line.strip() for line in ended.output_tail.splitlines() if line.strip()]
+    how = {
+        "timeout": f"did not end within {ended.seconds:.0f} s",
+        "signal": f"was ended by signal {ended.code}",
+        "not-started": "could not be started",
+    }.get(ended.how, f"ended with status {ended.code}")
+    yield f"the task fails without any fault: it {how}" + (f" ({words[-1]})" if words else "")
+
+
+def _differences(one: Sequence[Identity], two: Sequence[Identity]) -> Iterator[str]:
+    first, second = Counter(one), Counter(two)
+    if first == second:
+        return
+    only = [*(first - second), *(second - first)]
+    names = ", ".join(sorted({identity.operation for identity in only}))
+    yield (
+        f"two undisturbed runs do not have the same effects: {sum((first - second).values())} only "
+        f"in the first, {sum((second - first).values())} only in the second ({names}); "
+        "give the task its randomness from CHAOSKIT_SEED, or name identity= in the scenario"
+    )
+
+
+def _digests(first: History, second: History) -> tuple[dict[str, str], list[str]]:
+    """The outputs that both runs leave alike, and the names of those that they do not."""
+    one, two = first.digests, second.digests
+    names = sorted(one.keys() | two.keys())
+    same = {name: one[name] for name in names if one.get(name) == two.get(name)}
+    return same, [name for name in names if name not in same]
+
+
+def _overlaps(history: History) -> bool:
+    """Whether any request came before the one ahead of it was answered."""
+    open_requests: set[int] = set()
+    for event in history.events:
+        if isinstance(event.body, RequestReceived):
+            if open_requests:
+                return True
+            open_requests.add(event.body.request)
+        elif isinstance(event.body, ReplySent):
+            open_requests.discard(event.body.request)
+    return False
+
+
+def _seconds(history: History) -> float:
+    return sum(body.seconds for _, body in history.attempts)

@@ -1,0 +1,1 @@
+"""Floor 6: reads stored results and shows them. Runs nothing."""

@@ -1,0 +1,119 @@
+"""The report that a person reads in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from chaoskit.reporting.summary import ReportedFinding, Summary
+
+COLOURS = {"VALID": "bold green", "INVALID": "bold red", "UNKNOWN": "bold yellow"}
+SHOWN_MOST = 3
+"""How many findings of one kind and operation are written out; the rest is counted."""
+
+WHO_MOST = 12
+
+
+def show(summary: Summary, console: Console) -> None:
+    """Print the whole report."""
+    console.print(headline(summary))
+    for group in groups(summary.findings):
+        console.print()
+        console.print(_group(group))
+    for reason in summary.unknowns:
+        console.print(Text(f"  unknown: {reason}", style="yellow"))
+    console.print(_facts(summary))
+
+
+def headline(summary: Summary) -> Text:
+    """The verdict in a sentence."""
+    points = summary.points
+    text = Text()
+    text.append(summary.verdict, style=COLOURS[summary.verdict])
+    text.append(f"  {summary.title}", style="bold")
+    text.append(
+        f"\n  {summary.trials} trials, killed at {points.landed} of {points.total} points, "
+        f"against {summary.effects} expected effects; seed {summary.seed}, "
+        f"{summary.elapsed_s:.1f} s"
+    )
+    return text
+
+
+def groups(findings: Sequence[ReportedFinding]) -> list[list[ReportedFinding]]:
+    """Findings of one kind and operation together, in the order of their first appearance."""
+    found: dict[tuple[str, str], list[ReportedFinding]] = {}
+    for finding in findings:
+        operation = finding.operation if finding.kind != "redone_step" else ""
+        found.setdefault((finding.kind, operation), []).append(finding)
+    return list(found.values())
+
+
+def four_lines(finding: ReportedFinding, scenario: str) -> list[tuple[str, str]]:
+    """A failure as label and text: what, where, expected and seen with its reason, replay."""
+    return [
+        (finding.kind, f"{finding.operation} in {scenario}"),
+        ("where", finding.schedule),
+        ("expected", f"{finding.expected}; seen {finding.seen}, because {finding.because}"),
+        ("replay", finding.replay),
+    ]
+
+
+def _group(findings: Sequence[ReportedFinding]) -> RenderableType:
+    first = findings[0]
+    title = Text()
+    title.append(f"  {first.kind}", style="bold red")
+    points = len({f.schedule for f in findings})
+    title.append(f"  {first.operation}, at {points} point{'s' if points != 1 else ''}")
+    parts: list[RenderableType] = [title]
+    shown: dict[str, ReportedFinding] = {}
+    for finding in findings:
+        shown.setdefault(finding.subject, finding)
+    parts.extend(_written_out(finding) for finding in list(shown.values())[:SHOWN_MOST])
+    rest = list(shown.values())[SHOWN_MOST:]
+    if rest:
+        names = "; ".join(f.expected.rpartition(":")[0] for f in rest[:WHO_MOST])
+        more = f"; and {len(rest) - WHO_MOST} more" if len(rest) > WHO_MOST else ""
+        parts.append(Padding(Text(f"also: {names}{more}"), (0, 0, 0, 4)))
+    if first.diagnosis is not None:
+        table = _rows()
+        table.add_row("diagnosis", first.diagnosis.missing)
+        table.add_row("evidence", first.diagnosis.evidence)
+        table.add_row("to mend", first.diagnosis.mend)
+        parts.append(Padding(table, (0, 0, 0, 4)))
+    return Group(*parts)
+
+
+def _written_out(finding: ReportedFinding) -> RenderableType:
+    table = _rows()
+    for label, text in four_lines(finding, "")[1:3]:
+        table.add_row(label, text)
+    for line in finding.consequences[:SHOWN_MOST]:
+        table.add_row("so", line)
+    # The command stands alone on its line, so that it can be copied whole.
+    replay = Text(finding.replay, style="cyan", no_wrap=True, overflow="ignore")
+    return Group(Padding(table, (0, 0, 0, 4)), replay)
+
+
+def _rows() -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def _facts(summary: Summary) -> RenderableType:
+    table = _rows()
+    ends = ", ".join(f"{number} {end}" for end, number in sorted(summary.ends.items()))
+    if ends:
+        table.add_row("ends", ends)
+    table.add_row("mechanisms", ", ".join(summary.mechanisms))
+    for line in summary.not_tested:
+        table.add_row("not tested", line)
+    for operation, names in summary.volatile.items():
+        table.add_row("not compared", f"{operation}: {', '.join(names)}")
+    table.add_row("stored in", summary.run)
+    return Padding(table, (1, 0, 0, 2))

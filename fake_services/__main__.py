@@ -1,0 +1,63 @@
+"""``python -m fake_services``: serve payments, email and a database on loopback."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+from chaoskit.model.behaviours import parse_behaviour
+from chaoskit.model.errors import ChaoskitError, unknown_name
+from fake_services.database.service import create as create_database
+from fake_services.email.service import create as create_email
+from fake_services.payments.service import create as create_payments
+from fake_services.serving import Serving, serve
+
+SERVICES = {"payments": create_payments, "email": create_email, "database": create_database}
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m fake_services",
+        description="Serve fake services on loopback until interrupted. Addresses come first, "
+        "then one JSON line for each effect.",
+    )
+    parser.add_argument("services", nargs="*", default=list(SERVICES), help=", ".join(SERVICES))
+    parser.add_argument("--payments-port", type=int, default=0)
+    parser.add_argument("--email-port", type=int, default=0)
+    parser.add_argument("--smtp-port", type=int, default=0)
+    parser.add_argument("--tables", type=Path, help="a file with SQL that makes the tables")
+    parser.add_argument("--behaviour", action="append", default=[], metavar="TEXT")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser
+
+
+def main() -> int:
+    """Serve; 0 after a signal, 2 where the words or a port are wrong."""
+    given = _arguments().parse_args()
+    try:
+        for name in given.services:
+            if name not in SERVICES:
+                raise unknown_name("service", name, SERVICES)  # noqa: TRY301
+        tables = {"tables": given.tables.read_text(encoding="utf-8")} if given.tables else {}
+        serving = Serving(
+            services=[SERVICES[name]() for name in given.services],
+            ports={"payments": given.payments_port, "email": given.email_port},
+            options={"email": {"smtp_port": str(given.smtp_port)}, "database": tables},
+            behaviours=tuple(map(parse_behaviour, given.behaviour)),
+            seed=given.seed,
+        )
+        asyncio.run(serve(serving, _tell, _tell))
+    except (ChaoskitError, OSError) as wrong:
+        print(f"fake_services: {wrong}", file=sys.stderr)  # noqa: T201 - a command's own words
+        return 2
+    return 0
+
+
+def _tell(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 - this is the command's output
+
+
+if __name__ == "__main__":
+    sys.exit(main())

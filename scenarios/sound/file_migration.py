@@ -1,0 +1,115 @@
+"""A multi-file migration: a copy of real packages, each file rewritten once, the rest of the world
+told at the end.
+
+A file's rewriting is not repeatable (it adds a header and renames a name), so doing one twice would
+show. Relies on rename being atomic, and on a mail that went out being findable by its Message-ID.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email
+import hashlib
+import json
+import os
+import re
+import shutil
+import smtplib
+from email.message import EmailMessage
+from pathlib import Path
+
+import _shop as shop
+
+from chaoskit import Scenario
+from chaoskit.runtime import Effect, open_run
+
+PACKAGES = (asyncio, email, json)
+SOURCE = "src"
+
+
+def prepare(folder: Path, seed: int) -> None:
+    """Copy the sources that are to be migrated."""
+    for package in PACKAGES:
+        home = Path(package.__file__ or "").parent
+        shutil.copytree(
+            home, folder / SOURCE / package.__name__, ignore=shutil.ignore_patterns("__pycache__")
+        )
+
+
+def main() -> None:
+    """Rewrite every file once and report it."""
+    root = shop.STATE / SOURCE
+    with open_run(shop.STATE / "run.db", inputs={"root": SOURCE}) as run:
+        if run.finished:
+            return
+        plan = run.step("plan", lambda effect: _digests(root), keyed=True)
+        for name, before in plan.items():
+            file = root / name
+
+            def rewritten(effect: Effect, file: Path = file, before: str = before) -> str | None:
+                now = _digest(file.read_bytes())
+                return now if now != before else None
+
+            run.step(
+                f"file/{name}",
+                lambda effect, file=file: rewrite(file),  # type: ignore[misc]
+                inputs={"before": before},
+                look_up=rewritten,
+            )
+        services = shop.Shop()
+        run.step(
+            "report",
+            lambda effect: _report(effect.key, len(plan)),
+            look_up=lambda effect: services.find_mail(_id(effect.key)),
+        )
+        run.finish(len(plan))
+
+
+def rewrite(file: Path) -> str:
+    """The migration of one file: the digest of its new content."""
+    text = file.read_text(encoding="utf-8")
+    lines = text.count("\n")
+    text = f"# migrated: {lines} lines\n" + re.sub(r"\bself\b", "this", text)
+    data = text.encode()
+    beside = file.with_suffix(".new")
+    with beside.open("wb") as handle:
+        handle.write(data)
+        handle.flush()
+        os.fsync(handle.fileno())
+    beside.replace(file)
+    return _digest(data)
+
+
+def _digests(root: Path) -> dict[str, str]:
+    files = sorted(root.rglob("*.py"))
+    return {f.relative_to(root).as_posix(): _digest(f.read_bytes()) for f in files}
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _report(key: str, number: int) -> str:
+    message = EmailMessage()
+    message["From"] = "migration@example.com"
+    message["To"] = "team@example.com"
+    message["Subject"] = "Migration done"
+    message["Message-ID"] = _id(key)
+    message.set_content(f"{number} files were rewritten.\n")
+    host, port = os.environ["CHAOSKIT_SMTP_HOST"], int(os.environ["CHAOSKIT_SMTP_PORT"])
+    with smtplib.SMTP(host, port, local_hostname="localhost") as smtp:
+        smtp.send_message(message)
+    return str(message["Message-ID"])
+
+
+def _id(key: str) -> str:
+    return f"<{key}@migration.example.com>"
+
+
+scenario = Scenario(
+    title="a multi-file migration: each of some eighty source files rewritten exactly once",
+    task=main,
+    services=("email",),
+    prepare=prepare,
+    outputs=("src/**/*.py",),
+)
