@@ -92,9 +92,7 @@ async def serve(serving: Serving, tell_address: Tell, tell_effect: Tell) -> None
                 continue
 
 
-async def _start(
-    service: Service, serving: Serving, keeper: Bookkeeper, folder: Path
-) -> Address:
+async def _start(service: Service, serving: Serving, keeper: Bookkeeper, folder: Path) -> Address:
     home = folder / service.name
     home.mkdir()
     settings = ServiceSettings(

@@ -26,8 +26,8 @@ def inputs() -> Any:
 def customers(seed: int, number: int = 40) -> list[Customer]:
     """``number`` customers with what they owe, the same for the same seed.
 
-    The one at the end of the list but for nine is the one at position seven once more: two
-    legitimate purchases that look exactly alike.
+    From sixteen on, one of the last ten is the seventh once more: two legitimate purchases that
+    look exactly alike.
     """
     from faker import Faker
 
@@ -41,7 +41,8 @@ def customers(seed: int, number: int = 40) -> list[Customer]:
         }
         for i in range(number)
     ]
-    made[-9] = dict(made[6])
+    if number > 15:
+        made[-9] = dict(made[6])
     return made
 
 
@@ -144,3 +145,26 @@ def _ask(
     if response.status >= 400:
         raise RuntimeError(f"{method} {path}: {response.status} {answer}")
     return answer
+
+
+class Checkpoint:
+    """A home-made checkpoint: one JSON file, written beside and renamed, so never torn.
+
+    What the broken scenarios lack is never this part.
+    """
+
+    def __init__(self, name: str = "checkpoint.json") -> None:
+        self._file = STATE / name
+        self.values: dict[str, Any] = {}
+        if self._file.exists():
+            self.values = json.loads(self._file.read_text(encoding="utf-8"))
+
+    def save(self, **values: object) -> None:
+        """Keep ``values`` with what is there already."""
+        self.values |= values
+        beside = self._file.with_suffix(".tmp")
+        with beside.open("w", encoding="utf-8") as handle:
+            json.dump(self.values, handle)
+            handle.flush()
+            os.fsync(handle.fileno())
+        beside.replace(self._file)

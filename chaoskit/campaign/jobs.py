@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,14 @@ SURVEY_MARGIN_S = 10.0
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """One trial to run. Without an ``expectation`` it is a survey and is not judged.
 
-    ``keep`` is the folder for a failed trial's artefacts.
+    ``expectation`` is the file that holds it, written once and read once by each worker: it may
+    be large. ``keep`` is the folder for a failed trial's artefacts.
     """
 
     target: Target
     seed: int
     schedule: str
-    expectation: Expectation | None = None
+    expectation: str = ""
     timeout_s: float | None = None
     keep: str = ""
     work_root: str = ""
@@ -49,6 +51,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a job. ``error`` is the harness's own failure, with the kind of its class."""
 
     history: bytes = b""
+    landed: int = 0
     judgement: Judgement | None = None
     error: str = ""
     error_code: int = 0
@@ -99,14 +102,15 @@ class Session:
     async def _perform(self, job: Job) -> Done:
         supervisor = await self._ready(job)
         schedule = parse_schedule(job.schedule)
-        supervisor.timeout_s = _timeout(job, supervisor)
+        expectation = _expectation(job.expectation) if job.expectation else None
+        supervisor.timeout_s = _timeout(job, supervisor, expectation)
         history = await supervisor.run(schedule)
-        if job.expectation is None:
-            return Done(history=history.encode())
-        judgement = judge(history, job.expectation, schedule)
+        if expectation is None:
+            return Done(history=history.encode(), landed=len(history.landed))
+        judgement = judge(history, expectation, schedule)
         if job.keep and judgement.findings:
             _keep(Path(job.keep), supervisor, history, schedule)
-        return Done(history=history.encode(), judgement=judgement)
+        return Done(history=history.encode(), judgement=judgement, landed=len(history.landed))
 
     async def _ready(self, job: Job) -> Supervisor:
         key = (msgspec.json.encode(job.target), job.seed, job.work_root)
@@ -133,15 +137,25 @@ class Session:
         self._runner.close()
 
 
-def _timeout(job: Job, supervisor: Supervisor) -> float:
+def trial_timeout_s(expectation: Expectation) -> float:
+    """How long an attempt may take where the scenario does not say."""
+    return SURVEY_MARGIN_S + SURVEY_FACTOR * expectation.seconds
+
+
+@lru_cache(maxsize=1)
+def _expectation(file: str) -> Expectation:
+    return msgspec.json.decode(Path(file).read_bytes(), type=Expectation)
+
+
+def _timeout(job: Job, supervisor: Supervisor, expectation: Expectation | None) -> float:
     own = supervisor.own_timeout_s
     if job.timeout_s is not None:
         return job.timeout_s
     if own is not None:
         return own
-    if job.expectation is None:
+    if expectation is None:
         return SURVEY_TIMEOUT_S
-    return SURVEY_MARGIN_S + SURVEY_FACTOR * job.expectation.seconds
+    return trial_timeout_s(expectation)
 
 
 def _keep(folder: Path, supervisor: Supervisor, history: History, schedule: Schedule) -> None:

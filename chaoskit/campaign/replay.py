@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from chaoskit.campaign.jobs import Job, Session, checked
+import msgspec
+
+from chaoskit.campaign.jobs import Job, Session, checked, trial_timeout_s
+from chaoskit.checkers.check import judge
 from chaoskit.explore.survey import expect
 from chaoskit.model.findings import Finding, Judgement
 from chaoskit.model.history import History
@@ -53,22 +56,15 @@ def replay(token: ReplayToken, work_root: str = "") -> Replayed:
         job = Job(target=token.target, seed=token.seed, schedule="none", work_root=work_root)
         first, second = (History.decode(checked(session.perform(job)).history) for _ in range(2))
         expectation = expect(first, second, scenario)
-        trial = Job(
-            target=token.target,
-            seed=token.seed,
-            schedule=str(parse_schedule(token.schedule)),
-            expectation=expectation,
-            work_root=work_root,
-        )
-        done = checked(session.perform(trial))
+        schedule = parse_schedule(token.schedule)
+        timeout_s = scenario.timeout_s or trial_timeout_s(expectation)
+        trial = msgspec.structs.replace(job, schedule=str(schedule), timeout_s=timeout_s)
+        history = History.decode(checked(session.perform(trial)).history)
     finally:
         session.close()
-    judgement = done.judgement
-    assert judgement is not None
+    judgement = judge(history, expectation, schedule)
     reasons = (*expectation.problems, *judgement.unknowns)
-    return Replayed(
-        _outcome(token, judgement, reasons), judgement, reasons, History.decode(done.history)
-    )
+    return Replayed(_outcome(token, judgement, reasons), judgement, reasons, history)
 
 
 def _outcome(token: ReplayToken, judgement: Judgement, reasons: tuple[str, ...]) -> Outcome:
@@ -78,4 +74,3 @@ def _outcome(token: ReplayToken, judgement: Judgement, reasons: tuple[str, ...])
     if judgement.findings:
         return "CHANGED"
     return "UNKNOWN" if reasons else "FIXED"
-

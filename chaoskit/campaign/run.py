@@ -14,6 +14,7 @@ import msgspec
 from chaoskit.campaign.jobs import Done, Job, checked, perform
 from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
 from chaoskit.campaign.workers import Workers
+from chaoskit.checkers.check import judge
 from chaoskit.explore.plan import Mechanism, first_wave, moments, next_wave, sample, sweep
 from chaoskit.explore.survey import expect
 from chaoskit.model.errors import ScenarioError, UsageError, unknown_name
@@ -160,7 +161,7 @@ class _Campaign:
             if not wave:
                 break
             yield WaveStarted(number, len(wave), sum(str(s) in self._known for s in wave))
-            yield from self._run_wave(number, wave, expectation)
+            yield from self._run_wave(number, wave)
             if self._why:
                 break
         yield self._finish(self._why)
@@ -184,6 +185,11 @@ class _Campaign:
                 raise ScenarioError(f"the task cannot be started: {history.last.output_tail}")
         expectation = expect(first, second, load(self._options.target).scenario)
         self._store.put_survey(first, second, expectation)
+        if not expectation.problems:
+            # the control: an undisturbed run is judged as well
+            judgement = judge(first, expectation, Schedule())
+            control = StoredTrial(str(Schedule()), 0, 0, judgement, landed=True)
+            self._store.put_trial(control, first.encode())
         return first, second, expectation
 
     def _first_wave(
@@ -211,9 +217,7 @@ class _Campaign:
         further = list(next_wave(trials, self._options.mechanisms))
         return sample(further, self._options.max_points, self._options.seed + wave)
 
-    def _run_wave(
-        self, number: int, wave: list[Schedule], expectation: Expectation
-    ) -> Iterator[CampaignEvent]:
+    def _run_wave(self, number: int, wave: list[Schedule]) -> Iterator[CampaignEvent]:
         waiting = [
             (position, schedule)
             for position, schedule in enumerate(wave)
@@ -224,7 +228,8 @@ class _Campaign:
         while waiting or running:
             while waiting and len(running) < 2 * self._options.jobs and not self._out_of_time():
                 position, schedule = waiting.pop()
-                job = self._job(schedule, expectation, self._store.artefacts(number, position))
+                keep = self._store.artefacts(number, position)
+                job = self._job(schedule, self._store.expectation_file, keep)
                 running[self._submit(job)] = (position, schedule)
             if not running:
                 self._why = f"the time limit of {self._options.max_time_s} s was reached"
@@ -241,18 +246,20 @@ class _Campaign:
     def _book(self, wave: int, position: int, schedule: Schedule, done: Done) -> StoredTrial:
         judgement = done.judgement
         assert judgement is not None
-        landed = len(History.decode(done.history).landed) == schedule.kills
+        landed = done.landed == schedule.kills
         trial = StoredTrial(str(schedule), wave, position, judgement, landed)
         self._store.put_trial(trial, done.history)
         self._store.put("seconds", f"{self._seconds():.3f}")
         return trial
 
-    def _job(self, schedule: Schedule, expectation: Expectation | None, keep: Path | None) -> Job:
+    def _job(
+        self, schedule: Schedule, expectation: Path | None = None, keep: Path | None = None
+    ) -> Job:
         return Job(
             target=self._options.target,
             seed=self._options.seed,
             schedule=str(schedule),
-            expectation=expectation,
+            expectation=str(expectation) if expectation is not None else "",
             timeout_s=self._options.timeout_s,
             keep=str(keep) if keep is not None else "",
             work_root=self._options.work_root,
@@ -262,7 +269,7 @@ class _Campaign:
         return self._executor.submit(perform, msgspec.msgpack.encode(job))
 
     def _run_one(self, schedule: Schedule) -> Done:
-        return _result(self._submit(self._job(schedule, None, None)))
+        return _result(self._submit(self._job(schedule)))
 
 
 def _known(schedule: Schedule, found: Sequence[Point]) -> Schedule:

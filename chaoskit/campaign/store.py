@@ -2,6 +2,7 @@
 
     reports/runs/2026-11-29T15-40-12-forty_calls-1f3a/
         campaign.sqlite      options, survey, expectation, and every trial with its history
+        expectation.json     the expectation once more, for the workers
         trials/<n>/          of each failed trial: schedule, history, outputs, work folder
     reports/runs/latest      a link to the newest one
 
@@ -121,14 +122,20 @@ class Store:
 
     def put_survey(self, first: History, second: History, expectation: Expectation) -> None:
         """Store both surveys and what they teach, in one transaction."""
-        encoded = msgspec.json.encode(expectation).decode()
+        encoded = msgspec.json.encode(expectation)
+        self.expectation_file.write_bytes(encoded)
         with self._db:
             for key, value in (
                 ("survey.1", first.encode().decode()),
                 ("survey.2", second.encode().decode()),
-                ("expectation", encoded),
+                ("expectation", encoded.decode()),
             ):
                 self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    @property
+    def expectation_file(self) -> Path:
+        """Where workers read the expectation."""
+        return (self.folder / "expectation.json").resolve()
 
     def survey(self) -> tuple[History, History, Expectation] | None:
         """What `put_survey` stored."""

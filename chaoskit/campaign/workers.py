@@ -53,7 +53,7 @@ class Workers(Executor):
         self._context = multiprocess.get_context("spawn")
         self._work: queue.Queue[_Work | None] = queue.Queue()
         self._processes: set[Any] = set()
-        self._closing = False
+        self._closing = threading.Event()
         self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(number)]
         for thread in self._threads:
             thread.start()
@@ -72,7 +72,7 @@ class Workers(Executor):
         then do the cleaning up.
         """
         if cancel_futures:
-            self._closing = True
+            self._closing.set()
             with suppress(queue.Empty):
                 while True:
                     queued = self._work.get_nowait()
@@ -89,7 +89,7 @@ class Workers(Executor):
     def _serve(self) -> None:
         process, pipe = self._spawn()
         while (work := self._work.get()) is not None:
-            if self._closing or not work.future.set_running_or_notify_cancel():
+            if self._closing.is_set() or not work.future.set_running_or_notify_cancel():
                 work.future.cancel()
                 continue
             try:
@@ -99,7 +99,7 @@ class Workers(Executor):
                 self._retire(process, pipe)
                 error = f"a worker process ended with status {process.exitcode}"
                 work.future.set_exception(HarnessError(error))
-                if self._closing:
+                if self._closing.is_set():
                     return
                 process, pipe = self._spawn()
             else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from chaoskit.model.effects import Effect, Identity
 from chaoskit.model.events import EffectApplied
@@ -16,24 +17,30 @@ Seen = tuple[int, EffectApplied]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Each identity with its expected count and what was seen of it.
+    """Each identity with its expected count and what was ``seen`` of it.
 
     ``extra`` was seen more often than expected, ``missing`` less often; ``strange`` is no effect
     of an undisturbed run at all.
     """
 
+    seen: Mapping[Identity, Sequence[Seen]]
     extra: Sequence[tuple[Identity, int, Sequence[Seen]]]
     missing: Sequence[tuple[Identity, int, Sequence[Seen]]]
     strange: Sequence[tuple[Identity, Sequence[Seen]]]
 
 
+@lru_cache(maxsize=1)
 def compare(history: History, expectation: Expectation) -> Comparison:
-    """Compare the effects of ``history`` with the expected multiset."""
+    """Compare the effects of ``history`` with the expected multiset.
+
+    The last result is kept, since several checkers ask about the same trial one after the other.
+    """
     seen: dict[Identity, list[Seen]] = {}
     for index, body in history.effects:
         seen.setdefault(expectation.identify(body.effect), []).append((index, body))
     counts = expectation.counts
     return Comparison(
+        seen=seen,
         extra=[(i, counts[i], s) for i, s in seen.items() if 0 < counts[i] < len(s)],
         missing=[(i, n, seen.get(i, [])) for i, n in counts.items() if len(seen.get(i, [])) < n],
         strange=[(i, s) for i, s in seen.items() if i not in counts],

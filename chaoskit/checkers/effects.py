@@ -126,7 +126,9 @@ def _tail(history: History, expectation: Expectation) -> set[Identity]:
     """
     if not expectation.ordered:
         return set()
-    seen = {expectation.identify(body.effect) for _, body in history.effects}
+    if not compare(history, expectation).missing:
+        return set()
+    seen = compare(history, expectation).seen
     carried = {identity for identity, _ in expectation.requests}
     tail: set[Identity] = set()
     for mine in (carried, set(expectation.counts) - carried):

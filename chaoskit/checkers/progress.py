@@ -77,7 +77,7 @@ def completed_requests(history: History, expectation: Expectation) -> list[Done]
     return done
 
 
-def redone_steps(history: History, expectation: Expectation) -> Iterator[Redo]:
+def redone_steps(history: History) -> Iterator[Redo]:
     """Reported steps that were started again after they were complete."""
     first: dict[str, Done] = {}
     for done in completed_steps(history):
@@ -109,8 +109,11 @@ def redone_requests(history: History, expectation: Expectation) -> Iterator[Redo
 
 
 def redone(history: History, expectation: Expectation) -> list[Redo]:
-    """All redone work that the scenario does not allow; steps where reported, else requests."""
-    found = list(redone_steps(history, expectation)) or list(redone_requests(history, expectation))
+    """All redone work that the scenario does not allow.
+
+    Where the task reports its steps, they are the measure; elsewhere each request is a step.
+    """
+    found = redone_steps(history) if history.steps else redone_requests(history, expectation)
     return [
         redo
         for redo in found
@@ -120,7 +123,9 @@ def redone(history: History, expectation: Expectation) -> list[Redo]:
 
 def completed(history: History, expectation: Expectation) -> list[Done]:
     """All completed work, by the same measure as `redone`."""
-    return completed_steps(history) or completed_requests(history, expectation)
+    if history.steps:
+        return completed_steps(history)
+    return completed_requests(history, expectation)
 
 
 def _name(body: RequestReceived) -> str:

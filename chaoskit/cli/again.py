@@ -49,7 +49,7 @@ def replay(token: str, verbose: bool) -> int:
     if verbose:
         for event in replayed.history.events:
             body = msgspec.json.encode(event.body).decode()
-            out.print(f"  {event.index:4} {event.at_s:9.4f} s  {body}", markup=False)
+            out.print(f"  {event.index:4} {event.at_us / 1e6:9.4f} s  {body}", markup=False)
     return code
 
 

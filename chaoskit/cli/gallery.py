@@ -36,6 +36,20 @@ _JOBS = click.option("-j", "--jobs", default="auto", show_default=True, help="Wo
 _SEED = click.option("--seed", default=0, show_default=True)
 
 
+_SHORT = {
+    "duplicate_effect": "dup",
+    "lost_effect": "lost",
+    "redone_step": "redo",
+    "silent_restart": "restart",
+    "false_success": "false",
+    "wrong_inputs": "inputs",
+    "stuck": "stuck",
+    "diverged_state": "state",
+    "leftover_process": "left",
+}
+"""Column heads of the matrix; `docs/glossary.md` has the whole names."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One scenario of the gallery: what it must show, and what it showed."""
@@ -89,8 +103,10 @@ def gallery(root: Path, max_points: int, seed: int, jobs: str, runs: Path) -> in
         )
         row = _row(options, out)
         rows.append(row)
-        out.print(_sentence(row), markup=True)
+        out.print(_sentence(row), soft_wrap=True)
+    out.print()
     out.print(_matrix(rows))
+    out.print("● found and named   ○ named and missed   ! false alarm", style="dim")
     wrong = [row for row in rows if not row.right]
     out.print(
         f"{len(rows) - len(wrong)} of {len(rows)} scenarios are as they should be; seed {seed}"
@@ -129,11 +145,13 @@ def demo(root: Path, max_points: int, seed: int, jobs: str, runs: Path) -> int:
         rows.append(row)
     trials = sum(row.summary.trials for row in rows)
     out.rule(style="dim")
-    out.print(f"{trials} trials; every one of these is as it should be:" if all(
-        row.right for row in rows
-    ) else f"{trials} trials; [red]not all of these are as they should be[/]:")
+    out.print(
+        f"{trials} trials; every one of these is as it should be:"
+        if all(row.right for row in rows)
+        else f"{trials} trials; [red]not all of these are as they should be[/]:"
+    )
     for row in rows:
-        out.print(_sentence(row), markup=True)
+        out.print(_sentence(row), soft_wrap=True)
     return 0 if all(row.right for row in rows) else 1
 
 
@@ -160,15 +178,20 @@ def _sentence(row: Row) -> str:
 
 def _matrix(rows: Sequence[Row]) -> Table:
     kinds = [k for k in FINDING_KINDS if any(k in r.expected | r.summary.kinds for r in rows)]
-    table = Table(title="scenario × finding (● found and named, ○ named and missed, ! false alarm)")
-    table.add_column("scenario", overflow="fold")
+    table = Table(box=None, padding=(0, 1), header_style="dim")
+    table.add_column("", no_wrap=True)
     for kind in kinds:
-        table.add_column(kind.replace("_", "\n"), justify="center")
-    table.add_column("verdict")
+        table.add_column(_SHORT[kind], justify="center", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
     for row in rows:
         cells = [_cell(kind in row.expected, kind in row.summary.kinds) for kind in kinds]
-        table.add_row(row.path, *cells, row.summary.verdict)
+        table.add_row(_name(row.path), *cells, row.summary.verdict)
     return table
+
+
+def _name(path: str) -> str:
+    """``broken/fresh_key`` for ``…/scenarios/broken/fresh_key.py``."""
+    return path.rpartition("scenarios/")[2].removesuffix(".py")
 
 
 def _cell(named: bool, found: bool) -> str:

@@ -84,7 +84,7 @@ def mechanisms_of(text: str) -> tuple[Mechanism, ...]:
 @click.option("--fresh", is_flag=True, help="Begin anew even if an interrupted one is there.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the report.")
 @click.pass_context
-def run(ctx: click.Context, **given: object) -> int:
+def run(ctx: click.Context, /, **given: object) -> int:
     """Kill and resume one task at every point, and judge it.
 
     SCENARIO is a Python file with `scenario = Scenario(…)`, or FILE:NAME. Instead of one, give a
@@ -159,7 +159,9 @@ def _target(command: object, given: dict[str, object]) -> Target:
         env=dict(_pair(text, "--env") for text in _texts(given["env"])),
         services=tuple(filter(None, str(given["services"]).split(","))),
         outputs=tuple(_texts(given["outputs"])),
-        contract=dict(_pair(p.strip(), "--contract") for p in str(given["contract"]).split(",") if p),
+        contract=dict(
+            _pair(p.strip(), "--contract") for p in str(given["contract"]).split(",") if p
+        ),
         behaviours=tuple(_texts(given["behaviours"])),
         tables=tables.read_text(encoding="utf-8") if isinstance(tables, Path) else "",
     )

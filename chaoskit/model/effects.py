@@ -15,7 +15,7 @@ Fields = tuple[tuple[str, str], ...]
 """Named values, sorted by name; nested ones have dotted names (``metadata.order``)."""
 
 
-class Effect(msgspec.Struct, frozen=True, kw_only=True):
+class Effect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One change in a service's world, in words that its ledger and the report both use.
 
     ``fields`` are what the caller asked for; ``ref`` is the service's own id for the result and
@@ -42,7 +42,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
         return f"{deed} to {self.who}" if self.who else deed
 
 
-class Identity(msgspec.Struct, frozen=True, order=True):
+class Identity(msgspec.Struct, frozen=True, order=True, gc=False):
     """What makes an effect the same business fact as another."""
 
     service: str
@@ -69,6 +69,8 @@ def flatten(values: Mapping[str, object], prefix: str = "") -> Fields:
 
 
 def _flat(name: str, value: object) -> list[tuple[str, str]]:
+    if isinstance(value, str):
+        return [(name, value)]
     if isinstance(value, Mapping):
         return list(flatten(value, f"{name}."))
     if isinstance(value, (list, tuple)):
@@ -90,6 +92,8 @@ def identity_of(
     """
     keep = (chosen or {}).get(effect.operation)
     drop = volatile.get(effect.operation, ())
+    if keep is None and not drop:
+        return Identity(effect.service, effect.kind, effect.fields)
     return Identity(
         effect.service,
         effect.kind,

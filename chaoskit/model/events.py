@@ -1,7 +1,7 @@
 """Events: everything that was seen in one trial, numbered by the one process that saw it all.
 
 Each body says one thing that happened. The supervisor wraps it in an `Event`, whose ``index``
-is the order of the trial; ``at_s`` is for people and is never compared.
+is the order of the trial; ``at_us`` is for people and is never compared.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RequestReceived(msgspec.Struct, frozen=True, tag="request", kw_only=True):
     wants: Effect | None = None
 
 
-class EffectApplied(msgspec.Struct, frozen=True, tag="effect", kw_only=True):
+class EffectApplied(msgspec.Struct, frozen=True, tag="effect", kw_only=True, gc=False):
     """A service's ledger has a new entry. ``request`` is None where no request was seen."""
 
     attempt: int
@@ -131,9 +131,9 @@ Body = (
 )
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """One line of a history."""
 
     index: int
-    at_s: float
+    at_us: int
     body: Body

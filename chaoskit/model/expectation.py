@@ -11,7 +11,7 @@ from chaoskit.model.contract import Contract
 from chaoskit.model.effects import Effect, Identity, identity_of
 
 
-class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     """What the trials of a campaign are measured against.
 
     ``effects`` holds one witness per expected effect in the order of the first survey, identical

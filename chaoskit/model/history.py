@@ -38,9 +38,9 @@ class _Version(msgspec.Struct, frozen=True):
     format: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class History:
-    """An immutable, densely numbered sequence of events."""
+    """An immutable, densely numbered sequence of events. Compared by identity: it is large."""
 
     events: tuple[Event, ...]
 

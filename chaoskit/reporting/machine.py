@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 
 from chaoskit.campaign.store import Store
-from chaoskit.reporting.summary import Summary
+from chaoskit.reporting.summary import ReportedFinding, Summary
 
 _ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -46,7 +46,7 @@ def write_junit(summary: Summary, store: Store, path: Path) -> None:
 
 def _trial_cases(summary: Summary, store: Store) -> list[ET.Element]:
     cases = []
-    found = {}
+    found: dict[str, list[ReportedFinding]] = {}
     for finding in summary.findings:
         found.setdefault(finding.schedule, []).append(finding)
     for trial in store.trials():

@@ -80,8 +80,9 @@ def summarize(store: Store, title: str = "") -> Summary:
     options = msgspec.json.decode(store.get("options") or "", type=Options)
     survey = store.survey()
     expectation = survey[2] if survey is not None else Expectation(problems=("no survey yet",))
-    trials = list(store.trials())
-    judged = [t for t in trials if not _missed_by_time(t)]
+    everything = list(store.trials())
+    trials = [t for t in everything if t.wave > 0]
+    judged = [t for t in everything if not _missed_by_time(t)]
     first = [t for t in trials if t.wave == 1]
     total = int(store.get("points.total") or 0)
     tested = [t for t in first if not parse_schedule(t.schedule).timed]
@@ -102,7 +103,7 @@ def summarize(store: Store, title: str = "") -> Summary:
         verdicts=dict(Counter(t.judgement.verdict for t in trials)),
         ends=dict(Counter(t.judgement.end for t in trials)),
         effects=len(expectation.order),
-        findings=tuple(r for t in trials for r in _reported(t, options)),
+        findings=tuple(r for t in everything for r in _reported(t, options)),
         unknowns=unknowns,
         not_tested=_not_tested(store, options, total, len(tested), trials),
         volatile=expectation.volatile,
@@ -130,7 +131,7 @@ def _verdict(
         )
     elif not trials and not expectation.problems:
         unknowns.append("no trial was run")
-    elif trials and not judged:
+    elif trials and all(map(_missed_by_time, trials)):
         unknowns.append("no kill landed: every random moment came after the task's end")
     verdicts = [Verdict(t.judgement.verdict) for t in judged]
     unknowns.extend(dict.fromkeys(reason for t in judged for reason in t.judgement.unknowns))

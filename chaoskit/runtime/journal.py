@@ -42,12 +42,12 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:\-]*")
 
 _AFTERMATH = {
     Order.INTENT_FIRST: (
-        "The call has returned, so its effect happened; its completion is not recorded, and the "
-        "step stays in doubt for the next resume"
+        "The call has returned, so its effect may have happened; its completion is not recorded, "
+        "and the step stays in doubt for the next resume"
     ),
     Order.RECORD_AFTER: (
-        "The call has returned, so its effect happened; no record was written, and the next "
-        "resume repeats the call"
+        "The call has returned, so its effect may have happened; no record was written, and the "
+        "next resume repeats the call"
     ),
     Order.ATOMIC: "The transaction was rolled back: nothing happened",
 }

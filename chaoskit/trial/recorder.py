@@ -21,8 +21,8 @@ class Recorder:
     def add(self, body: Body) -> None:
         """Append what was just seen."""
         if len(self._events) < EVENTS_MAX:
-            now = round(time.monotonic() - self._began, 6)
-            self._events.append(Event(len(self._events), now, body))
+            now_us = int((time.monotonic() - self._began) * 1e6)
+            self._events.append(Event(len(self._events), now_us, body))
 
     @property
     def full(self) -> bool:

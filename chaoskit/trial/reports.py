@@ -1,25 +1,46 @@
-"""The supervisor's end of the probe: what the task says of itself (see `chaoskit.probe.channel`)."""
+"""The supervisor's end of the probe: what the task says of itself.
+
+See `chaoskit.probe.channel` for the words.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 _LINE_BYTES_MAX = 1 << 16
+_CHUNK_BYTES = 1 << 16
+_LOOK_EVERY_S = 0.005
+"""How often reports are read while nothing else happens; far below what fills a socket."""
 
-Heard = Callable[[dict[str, Any]], bool]
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """One report: a crossing (``point``), a step with its phase, or a stated end."""
+
+    point: str = ""
+    step: str = ""
+    phase: str = ""
+    end: str = ""
+    reason: str = ""
+
+
+Heard = Callable[[Message], bool]
 """Takes one message; True when its sender waits for an answer and may go on."""
+
+_decode = msgspec.json.Decoder(Message).decode
 
 
 class Reports:
     """A Unix socket on which tasks report.
 
-    It is read whenever something arrives, and once more before any request is looked at, so that
-    a report is never booked after a request that its sender made later.
+    It is read before any request is looked at, so that a report is never booked after a request
+    that its sender made later. In between, a task that waits at a crossing is heard at once, and
+    one that does not is heard every few milliseconds: to wake up for each report would double
+    what a trial costs.
     """
 
     def __init__(self, path: Path, heard: Heard) -> None:
@@ -30,7 +51,19 @@ class Reports:
         self._listener.bind(str(path))
         self._listener.listen(512)
         self._buffers: dict[socket.socket, bytes] = {}
-        self._loop.add_reader(self._listener, self.drain)
+        self._eager = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def listen(self, *, eager: bool) -> None:
+        """Begin to hear an attempt; ``eager`` when it may wait at a crossing."""
+        self._eager = eager
+        if eager:
+            self._loop.add_reader(self._listener, self.drain)
+        self._tick()
+
+    def _tick(self) -> None:
+        self.drain()
+        self._timer = self._loop.call_later(_LOOK_EVERY_S, self._tick)
 
     def drain(self) -> None:
         """Read every report that has been sent so far, in the order of each sender."""
@@ -46,13 +79,14 @@ class Reports:
             return False
         connection.setblocking(False)
         self._buffers[connection] = b""
-        self._loop.add_reader(connection, self._read, connection)
+        if self._eager:
+            self._loop.add_reader(connection, self._read, connection)
         return True
 
     def _read(self, connection: socket.socket) -> None:
-        while True:
+        while connection in self._buffers:
             try:
-                data = connection.recv(1 << 16)
+                data = connection.recv(_CHUNK_BYTES)
             except BlockingIOError:
                 return
             except ConnectionError:
@@ -61,41 +95,44 @@ class Reports:
                 self._drop(connection)
                 return
             *lines, rest = (self._buffers[connection] + data).split(b"\n")
+            self._buffers[connection] = rest
             if len(rest) > _LINE_BYTES_MAX:
                 self._drop(connection)
-                return
-            self._buffers[connection] = rest
             for line in lines:
                 self._line(connection, line)
-                if connection not in self._buffers:
-                    return
+            if len(data) < _CHUNK_BYTES:
+                return
 
     def _line(self, connection: socket.socket, line: bytes) -> None:
         try:
-            message = json.loads(line)
-        except ValueError:
-            return
-        if isinstance(message, dict) and self._heard(message):
-            self._answer(connection)
-
-    def _answer(self, connection: socket.socket) -> None:
-        try:
-            connection.send(b"go\n")
-        except OSError:
-            self._drop(connection)
+            message = _decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return  # not our language: a task may write what it likes
+        if self._heard(message):
+            try:
+                connection.send(b"go\n")
+            except OSError:
+                self._drop(connection)
 
     def _drop(self, connection: socket.socket) -> None:
         if self._buffers.pop(connection, None) is not None:
-            self._loop.remove_reader(connection)
+            if self._eager:
+                self._loop.remove_reader(connection)
             connection.close()
 
     def clear(self) -> None:
-        """Drop every connection (of an attempt that is over)."""
+        """Read what is left of an attempt that is over, and drop its connections."""
+        self.drain()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         for connection in tuple(self._buffers):
             self._drop(connection)
+        if self._eager:
+            self._loop.remove_reader(self._listener)
+            self._eager = False
 
     def close(self) -> None:
         """Close every socket."""
         self.clear()
-        self._loop.remove_reader(self._listener)
         self._listener.close()

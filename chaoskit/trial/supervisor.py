@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from chaoskit.model.behaviours import parse_behaviour
 from chaoskit.model.effects import Effect
@@ -29,7 +28,7 @@ from chaoskit.trial.launching import Launching
 from chaoskit.trial.loading import Loaded
 from chaoskit.trial.output import Output
 from chaoskit.trial.recorder import Recorder
-from chaoskit.trial.reports import Reports
+from chaoskit.trial.reports import Message, Reports
 from chaoskit.trial.services import create_services, service_names
 from chaoskit.trial.watch import Watch
 from chaoskit.trial.workspace import Workspace
@@ -155,12 +154,12 @@ class Supervisor:
             attempt, faults, self._recorder, self._launching, self._reports.drain, self._numbers
         )
         self._recorder.add(AttemptStarted(attempt, resume=attempt > 1))
+        self._reports.listen(eager=bool(self._watch.waits))
         output = Output()
         began = time.monotonic()
         how, code, leftovers = await self._live(attempt, output)
         if not all([await service.quiesce(QUIESCE_TIMEOUT_S) for service in self._services]):
             leftovers = [*leftovers, "a process that still holds a connection to a service"]
-        self._reports.drain()
         self._reports.clear()
         self._collect(attempt)
         text = output.finish()
@@ -222,7 +221,7 @@ class Supervisor:
         variables = self._addresses.variables(self._scenario.env)
         variables["CHAOSKIT_PROBE"] = str(self._workspace.socket)
         if watch.waits:
-            variables["CHAOSKIT_PROBE_WAIT"] = ",".join(watch.waits)
+            variables["CHAOSKIT_PROBE_WAIT"] = ",".join(sorted(watch.waits))
         return variables
 
     def _collect(self, attempt: int) -> None:
@@ -232,7 +231,7 @@ class Supervisor:
 
     # What services and tasks say goes to the watch over the attempt that is running.
 
-    def _heard(self, message: dict[str, Any]) -> bool:
+    def _heard(self, message: Message) -> bool:
         return self._watch is not None and self._watch.heard(message)
 
     def received(self, request: RequestInfo) -> int | None:

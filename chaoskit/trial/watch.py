@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, Protocol
+from typing import Protocol, get_args
 
 from chaoskit.model.effects import Effect
 from chaoskit.model.events import (
@@ -15,12 +15,18 @@ from chaoskit.model.events import (
     FaultLanded,
     ReplySent,
     RequestReceived,
+    StatedEnd,
+    StepPhase,
     StepReported,
 )
 from chaoskit.model.hosting import RequestInfo
 from chaoskit.model.points import CrossingPoint, TimePoint, Window, WindowPoint
 from chaoskit.model.schedule import Fault
 from chaoskit.trial.recorder import Recorder
+from chaoskit.trial.reports import Message
+
+_PHASES: dict[str, StepPhase] = {phase: phase for phase in get_args(StepPhase)}
+_ENDS: dict[str, StatedEnd] = {end: end for end in get_args(StatedEnd)}
 
 
 class Grip(Protocol):
@@ -34,7 +40,11 @@ class Grip(Protocol):
 
 
 class Watch:
-    """Implements `chaoskit.model.hosting.Observer` for one attempt."""
+    """Implements `chaoskit.model.hosting.Observer` for one attempt.
+
+    ``waits`` are the crossings at which the task must wait for us; ``killed`` says that a fault
+    has ended it.
+    """
 
     def __init__(
         self,
@@ -52,14 +62,10 @@ class Watch:
         self._drain = drain
         self._numbers = numbers
         self._faults = {fault.point: fault for fault in faults}
+        self.waits = frozenset(p.name for p in self._faults if isinstance(p, CrossingPoint))
         self._requests: Counter[tuple[str, str]] = Counter()
         self._crossings: Counter[str] = Counter()
         self._points: dict[int, tuple[str, str, int]] = {}
-
-    @property
-    def waits(self) -> list[str]:
-        """The crossings at which the task must wait for us."""
-        return sorted({p.name for p in self._faults if isinstance(p, CrossingPoint)})
 
     @property
     def times(self) -> list[tuple[int, Fault]]:
@@ -130,32 +136,31 @@ class Watch:
 
     # The probe's messages.
 
-    def heard(self, message: dict[str, Any]) -> bool:
+    def heard(self, message: Message) -> bool:
         """Book a report of the task; True when it waits for an answer and lives to get one."""
-        if "point" in message:
-            return self._crossed(str(message["point"]))
-        if "step" in message and message.get("phase") in {"started", "recorded", "restored"}:
-            self._recorder.add(StepReported(self.attempt, str(message["step"]), message["phase"]))
-        elif message.get("end") in {"refused", "unknown"}:
+        if message.point:
+            return self._crossed(message.point)
+        phase = _PHASES.get(message.phase)
+        if message.step and phase is not None:
+            self._recorder.add(StepReported(self.attempt, message.step, phase))
+        end = _ENDS.get(message.end)
+        if end is not None:
             self._recorder.add(
-                EndStated(
-                    attempt=self.attempt,
-                    end=message["end"],
-                    reason=str(message.get("reason", "")),
-                    step=str(message.get("step", "")),
-                )
+                EndStated(attempt=self.attempt, end=end, reason=message.reason, step=message.step)
             )
         return False
 
     def _crossed(self, name: str) -> bool:
         self._crossings[name] += 1
-        point = CrossingPoint(name, self._crossings[name])
-        self._recorder.add(Crossed(self.attempt, name, point.ordinal))
-        fault = self._faults.get(point)
+        ordinal = self._crossings[name]
+        self._recorder.add(Crossed(self.attempt, name, ordinal))
+        if name not in self.waits:
+            return False
+        fault = self._faults.get(CrossingPoint(name, ordinal))
         if fault is not None and not self.killed:
             self.land(fault)
             return False
-        return name in self.waits
+        return True
 
     def _fault_at(self, number: int, window: Window) -> Fault | None:
         if self.killed or number not in self._points:

@@ -1,6 +1,7 @@
 """A backfill in three stages over every airport of the world, in batches, with a mail at the end.
 
-Some 28,000 rows from the package airportsdata: loaded, then enriched, then summed up by country.
+Some 28,000 rows from the package airportsdata: loaded, then summed up by country, then by cell of
+a grid of ten degrees.
 Each batch and its completion are written in one transaction; the closing mail carries a key.
 """
 
@@ -18,10 +19,12 @@ from chaoskit import Scenario
 from chaoskit.runtime import open_run
 
 BATCH = 2_000
+GROUP = 40
 TABLES = """
 CREATE TABLE airports (icao TEXT PRIMARY KEY, name TEXT, country TEXT, lat REAL, lon REAL);
-CREATE TABLE distances (icao TEXT PRIMARY KEY, km INTEGER);
+CREATE INDEX airports_country ON airports (country);
 CREATE TABLE countries (country TEXT PRIMARY KEY, airports INTEGER, farthest_km INTEGER);
+CREATE TABLE cells (cell TEXT PRIMARY KEY, airports INTEGER, nearest_km INTEGER);
 """
 
 HOME = (52.36, 13.5)
@@ -36,10 +39,11 @@ def main() -> None:
             return
         for number, batch in enumerate(_batches(_airports(), settings["batch"]), 1):
             run.atomic_step(f"load/{number}", books, lambda c, b=batch: _load(c, b))  # type: ignore[misc]
-        known = [row[0] for row in books.execute("SELECT icao FROM airports ORDER BY icao")]
-        for number, names in enumerate(_batches(iter(known), settings["batch"]), 1):
-            run.atomic_step(f"enrich/{number}", books, lambda c, n=names: _enrich(c, n))  # type: ignore[misc]
-        total = run.atomic_step("sum", books, _sum)
+        for number, names in enumerate(_batches(iter(_countries(books)), GROUP), 1):
+            run.atomic_step(f"country/{number}", books, lambda c, n=names: _country(c, n))  # type: ignore[misc]
+        for latitude in range(-90, 90, 10):
+            run.atomic_step(f"cells/{latitude}", books, lambda c, lat=latitude: _cells(c, lat))  # type: ignore[misc]
+        total = books.execute("SELECT sum(airports) FROM cells").fetchone()[0]
         services = shop.Shop()
         text = f"{total} airports in {len(_countries(books))} countries\n"
         run.step(
@@ -68,24 +72,30 @@ def _load(cursor: sqlite3.Cursor, batch: list[Any]) -> int:
     return len(batch)
 
 
-def _enrich(cursor: sqlite3.Cursor, names: list[str]) -> int:
-    marks = ",".join("?" * len(names))
-    rows = cursor.execute(f"SELECT icao, lat, lon FROM airports WHERE icao IN ({marks})", names)
-    made = [(icao, _kilometres(lat, lon)) for icao, lat, lon in rows.fetchall()]
-    cursor.executemany("INSERT INTO distances VALUES (?, ?)", made)
+def _countries(books: sqlite3.Connection) -> list[str]:
+    rows = books.execute("SELECT DISTINCT country FROM airports ORDER BY country")
+    return [row[0] for row in rows]
+
+
+def _country(cursor: sqlite3.Cursor, names: list[str]) -> int:
+    for name in names:
+        rows = cursor.execute("SELECT lat, lon FROM airports WHERE country = ?", (name,)).fetchall()
+        farthest = max(_kilometres(lat, lon) for lat, lon in rows)
+        cursor.execute("INSERT INTO countries VALUES (?, ?, ?)", (name, len(rows), farthest))
+    return len(names)
+
+
+def _cells(cursor: sqlite3.Cursor, latitude: int) -> int:
+    rows = cursor.execute(
+        "SELECT lat, lon FROM airports WHERE lat >= ? AND lat < ?", (latitude, latitude + 10)
+    ).fetchall()
+    cells: dict[str, list[int]] = {}
+    for lat, lon in rows:
+        cell = f"{latitude}/{math.floor(lon / 10) * 10}"
+        cells.setdefault(cell, []).append(_kilometres(lat, lon))
+    made = [(cell, len(found), min(found)) for cell, found in sorted(cells.items())]
+    cursor.executemany("INSERT INTO cells VALUES (?, ?, ?)", made)
     return len(made)
-
-
-def _sum(cursor: sqlite3.Cursor) -> int:
-    cursor.execute(
-        "INSERT INTO countries SELECT country, count(*), max(km) "
-        "FROM airports JOIN distances USING (icao) GROUP BY country"
-    )
-    return int(cursor.execute("SELECT sum(airports) FROM countries").fetchone()[0])
-
-
-def _countries(books: sqlite3.Connection) -> list[Any]:
-    return books.execute("SELECT country FROM countries").fetchall()
 
 
 def _kilometres(lat: float, lon: float) -> int:

@@ -24,8 +24,8 @@ MAIL: Mapping[str, Any] = {
     "headers": {"X-Order": "17"},
 }
 
-_printable = st.text(st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="\x7f"))
-_any_text = st.text(st.characters(exclude_categories=("Cs",)))
+_printable = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\x7f"))
+_any_text = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 def call(core: EmailCore, request: HttpRequest, **circumstances: Any) -> Outcome:
@@ -159,7 +159,7 @@ def test_no_request_is_too_odd_for_an_answer(
     ],
 )
 def test_what_is_no_mail_is_refused(payload: object, status: int, name: str) -> None:
-    """A request that is no mail changes nothing, announces nothing and gets an error that says so."""
+    """A request that is no mail announces nothing, changes nothing and gets an error back."""
     core, request = EmailCore(), post(payload)
     assert core.understand(request).wants is None
     outcome = call(core, request)

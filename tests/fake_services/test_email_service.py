@@ -1,4 +1,4 @@
-"""The email service with real clients: smtplib, httpx, bare sockets and a process that is killed."""
+"""The email service with real clients: smtplib, httpx, bare sockets, a process that is killed."""
 
 from __future__ import annotations
 
@@ -38,17 +38,21 @@ class Recorder:
         self.on: dict[str, Callable[[], None]] = {}
 
     def received(self, request: RequestInfo) -> int | None:
+        """A request is here."""
         self._note("received", request)
         return None if self.dead_at == "received" else len(self.seen)
 
     def applied(self, number: int, effects: Sequence[Effect]) -> bool:
+        """It is done."""
         self._note("applied", list(effects))
         return self.dead_at != "applied"
 
     def answering(self, number: int) -> None:
+        """The answer goes out."""
         self._note("answering")
 
     def answered(self, number: int, status: int, *, deduped: bool, delivered: bool) -> None:
+        """It is out, or lost."""
         self._note("answered", status, delivered)
 
     def windows(self) -> list[str]:
@@ -119,7 +123,7 @@ def converse(at: Mapping[str, str]) -> socket.socket:
 
 
 def test_a_mail_passes_its_windows_in_order() -> None:
-    """A mail is announced, booked, answered and delivered, and is one effect with all its fields."""
+    """A mail is announced, booked, answered and delivered: one effect with all its fields."""
     observer = Recorder()
 
     def client(at: Mapping[str, str]) -> None:

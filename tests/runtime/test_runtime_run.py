@@ -240,7 +240,7 @@ def test_one_name_twice_in_one_attempt_is_an_error(store: Path) -> None:
             run.step("mail", lambda _: 1)
             with pytest.raises(DuplicateStep, match=r'give each its own name.*f"mail/\{index\}"'):
                 run.step("mail", never)
-            assert run.step("other", lambda _, n=attempt: n) == 0
+            assert run.step("other", never if attempt else lambda _: 0) == 0
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", ".a", "ä", "a\n", "x" * 201, 7, "a,b", "a#1"])
@@ -396,6 +396,21 @@ def test_a_second_writer_is_noticed(store: Path) -> None:
             first.step("pay", meanwhile, keyed=True)
     with open_run(store, inputs=None) as run:
         assert run.step("pay", never) == 2
+
+
+def test_a_second_writer_that_is_still_at_it_is_noticed(store: Path) -> None:
+    """A step that was begun again elsewhere is not completed by the one that began it before."""
+    with open_run(store, inputs=None) as first, open_run(store, inputs=None) as second:
+
+        def meanwhile(_: Effect) -> int:
+            with pytest.raises(Stopped):
+                second.step("pay", stop, keyed=True)
+            return 1
+
+        with pytest.raises(Refused, match="recorded by another process meanwhile"):
+            first.step("pay", meanwhile, keyed=True)
+    with open_run(store, inputs=None) as run:
+        assert run.step("pay", lambda effect: effect.attempt, keyed=True) == 3
 
 
 def test_threads_may_share_a_run(store: Path) -> None:

@@ -11,7 +11,8 @@ from threading import Barrier
 
 import pytest
 
-from chaoskit.runtime import DamagedStore, Misuse, Refused, open_run, settle
+from chaoskit.runtime import DamagedStore, Misuse, Order, Refused, markers, open_run, settle
+from chaoskit.runtime import store as store_module
 from chaoskit.runtime.store_file import DRAFT_SUFFIX, FORMAT
 
 Told = list[tuple[str, ...]]
@@ -49,8 +50,9 @@ def test_settling_never_makes_a_store(store: Path) -> None:
         (lambda _: b"{}\n" * 3000, "not a database"),
         (lambda whole: whole[: len(whole) // 2], ""),
         (lambda whole: whole[:8192] + b"\0" * 12288 + whole[20480:], ""),
+        (lambda whole: whole[:-8192] + b"\0" * 4096 + whole[-4096:], ""),
     ],
-    ids=["empty", "nulls", "text", "cut", "hole"],
+    ids=["empty", "nulls", "text", "cut", "hole", "hole far from what opening reads"],
 )
 def test_a_damaged_file_is_refused_and_kept(
     store: Path, told: Told, damage: Callable[[bytes], bytes], why: str
@@ -229,7 +231,6 @@ def test_an_unknown_durability_is_refused(store: Path) -> None:
 @pytest.mark.parametrize(("order", "commits"), [("intent-first", 2), ("record-after", 1)])
 def test_a_step_costs_no_more_commits_than_it_needs(store: Path, order: str, commits: int) -> None:
     """Two commits with the intent first, one with the record after, none when restored."""
-    from chaoskit.runtime import Order
 
     def statements(seen: list[str]) -> list[str]:
         return [text for text in seen if not text.lstrip().startswith("SELECT")]
@@ -241,3 +242,14 @@ def test_a_step_costs_no_more_commits_than_it_needs(store: Path, order: str, com
             run.step("charge", lambda _: 1, order=Order(order))
             run._store._connection.set_trace_callback(None)
         assert len(statements(seen)) == expected
+
+
+def test_no_step_reads_more_than_its_own_row(store: Path) -> None:
+    """What a step asks of either database goes by primary key, so its cost does not grow."""
+    open_run(store, inputs=None).close()
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute(markers._CREATE)
+        for sql in (store_module._FIND_STEP, markers._FIND, markers._COMPLETE, markers._FORGET):
+            unbound = [None] * sql.count("?")
+            plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}", unbound).fetchall()
+            assert all("USING PRIMARY KEY" in str(detail) for *_, detail in plan), plan

@@ -1,0 +1,29 @@
+"""Missing: a stable key. Each attempt makes a new one, so the service's protection never triggers."""
+
+from __future__ import annotations
+
+import uuid
+
+import _shop as shop
+
+from chaoskit import Scenario
+
+
+def main() -> None:
+    """Charge with an idempotency key that is minted at the call."""
+    services = shop.Shop()
+    checkpoint = shop.Checkpoint()
+    for number, customer in enumerate(shop.inputs()):
+        if number < checkpoint.values.get("done", 0):
+            continue
+        services.charge(customer, key=str(uuid.uuid4()))
+        checkpoint.save(done=number + 1)
+
+
+scenario = Scenario(
+    title="the idempotency key is made anew by each attempt",
+    task=main,
+    services=("payments",),
+    inputs=lambda seed: shop.customers(seed, 12),
+    expect=("duplicate_effect",),
+)
