@@ -115,7 +115,9 @@ class Chaos:
 
         Args:
             scenario: relative to the test's folder, or to pytest's root.
-            points, seed, depth: instead of the options of the same names.
+            points: instead of ``--chaos-points``.
+            seed: instead of ``--chaos-seed``.
+            depth: instead of ``--chaos-depth``.
         """
         from chaoskit.model.token import Target
 

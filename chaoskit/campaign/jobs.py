@@ -128,7 +128,7 @@ class Session:
             await supervisor.__aexit__(None, None, None)
 
     def _drop(self) -> None:
-        """After a failure of ours the supervisor's state is unknown: the next job gets a new one."""
+        """After a failure of ours its state is unknown: the next job gets a new supervisor."""
         self._runner.run(self._close_supervisor())
 
     def close(self) -> None:

@@ -37,10 +37,7 @@ def diverged_state(history: History, expectation: Expectation) -> Iterator[Findi
     names = sorted(n for n in want.keys() | have.keys() if want.get(n) != have.get(n))
     if not names:
         return
-    what = [
-        f"{name} {'is missing' if name not in have else 'was never expected' if name not in want else 'has other content'}"
-        for name in names[:3]
-    ]
+    what = [f"{name} {_change(name in have, name in want)}" for name in names[:3]]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     yield Finding(
         kind="diverged_state",
@@ -67,6 +64,12 @@ def leftover_process(history: History, expectation: Expectation) -> Iterator[Fin
                 witness=(index,),
             )
             return
+
+
+def _change(present: bool, expected: bool) -> str:  # noqa: FBT001 - two facts
+    if not present:
+        return "is missing"
+    return "has other content" if expected else "was never expected"
 
 
 def _how(ended: AttemptEnded) -> str:

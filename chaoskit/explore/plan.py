@@ -45,7 +45,7 @@ def points(history: History, mechanisms: Sequence[Mechanism], attempt: int = 1) 
 def sweep(
     first: History, second: History, mechanisms: Sequence[Mechanism]
 ) -> tuple[list[Point], list[Point]]:
-    """The points that both undisturbed runs pass, in order, and those that only one of them does."""
+    """The points that both undisturbed runs pass, in order, and those that only one does."""
     one, two = points(first, mechanisms), points(second, mechanisms)
     both = set(one) & set(two)
     return [p for p in one if p in both], [p for p in (*one, *two) if p not in both]

@@ -79,7 +79,8 @@ def _values(effects: Sequence[Effect]) -> Mapping[tuple[str, str], Counter[str]]
 
 def _expected(history: History) -> list[Effect]:
     """What an undisturbed run booked, and what the services took for a repeat although nothing had
-    gone wrong: a second, identical effect that was swallowed by a key is owed all the same."""
+    gone wrong: a second, identical effect that was swallowed by a key is owed all the same.
+    """
     answered: set[str] = set()
     swallowed: list[Effect] = []
     for _, body in history.requests:

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 from chaoskit.model.errors import UsageError
 
 Window = Literal["received", "applied", "answered"]
-"""The three moments of a request: nothing changed yet / changed but not told / told but not read."""
+"""The moments of a request: nothing changed yet / changed, not told / told, not read."""
 
 WINDOWS: tuple[Window, ...] = get_args(Window)
 

@@ -9,10 +9,11 @@ standard library only, because a Python task begins as a fork of it (the zygote)
 Words on the socket, one JSON object a line:
 
     in   {"do": "hello", "path": [...], "folder": "..."}
-         {"do": "load", "file": "...", "name": "scenario"}        -> {"loaded": ""} or {"loaded": "why not"}
-         {"do": "start", "argv": [...] or null, "env": {...}, "cwd": "..."}   with the output's descriptor
-                                                                  -> {"started": pid} or {"failed": "why"}
-    out  {"ended": pid, "status": wait status}                    for the task itself, when it is reaped
+         {"do": "load", "file": "...", "name": "scenario"}
+             -> {"loaded": ""} or {"loaded": "why not"}
+         {"do": "start", "argv": [...] or null, "env": {...}, "cwd": "..."}, with the descriptor
+         of the output -> {"started": pid} or {"failed": "why"}
+    out  {"ended": pid, "status": wait status}, for the task itself, when it is reaped
 """
 
 from __future__ import annotations
@@ -221,7 +222,7 @@ def _import_folders(file: str) -> list[str]:
 
 def _execute(argv: list[str], failure: int) -> None:
     """Replace this process by the command, or say on ``failure`` why not."""
-    os.set_inheritable(failure, False)  # noqa: FBT003 - the standard library's own signature
+    os.set_inheritable(failure, False)
     try:
         os.execvpe(argv[0], argv, os.environ)  # noqa: S606
     except OSError as error:

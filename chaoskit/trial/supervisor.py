@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
+from typing import Self
 
 from chaoskit.model.behaviours import parse_behaviour
 from chaoskit.model.effects import Effect
@@ -62,7 +63,7 @@ class Supervisor:
             if behaviour.service not in self._scenario.services:
                 raise unknown_name("service", behaviour.service, self._scenario.services)
 
-    async def __aenter__(self) -> Supervisor:
+    async def __aenter__(self) -> Self:
         self._workspace = Workspace(self._work_root)
         try:
             self._launching = Launching(self._workspace.base)

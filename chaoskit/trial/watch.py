@@ -46,7 +46,7 @@ class Watch:
     has ended it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what one attempt is watched with
         self,
         attempt: int,
         faults: Sequence[Fault],

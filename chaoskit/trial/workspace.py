@@ -13,7 +13,7 @@ from pathlib import Path
 from chaoskit.model.errors import ScenarioError
 
 PREFIX = "chaoskit-"
-_SHARED_MEMORY = Path("/dev/shm")
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - its folders have random names
 _FREE_BYTES_MIN = 1 << 30
 
 

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaoskit.runtime import DuplicateStep, Effect, OutcomeUnknown, UnstorableResult, open_run
@@ -22,6 +22,7 @@ async def cancelled(_: Effect) -> object:
     raise asyncio.CancelledError
 
 
+@settings(deadline=None)
 @given(order=st.permutations(range(5)))
 def test_results_belong_to_names_and_not_to_the_order_of_arrival(
     order: list[int], tmp_path_factory: pytest.TempPathFactory

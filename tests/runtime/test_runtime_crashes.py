@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaoskit import probe
@@ -157,6 +157,7 @@ class World:
         return self.effects.get(effect.key) or self._request(effect)
 
 
+@settings(deadline=None)
 @given(kinds=st.lists(st.sampled_from(KINDS), max_size=4), kills=st.lists(st.integers(0, 12)))
 def test_any_schedule_of_kills_ends_as_the_table_says(
     kinds: list[str], kills: list[int], tmp_path_factory: pytest.TempPathFactory

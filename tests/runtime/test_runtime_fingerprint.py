@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaoskit.runtime.errors import Misuse
@@ -20,6 +20,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(), JSON))
 def test_the_order_of_keys_makes_no_difference(inputs: dict[str, object]) -> None:
     """Equal mappings have equal fingerprints, in whichever order they were built."""
@@ -27,6 +28,7 @@ def test_the_order_of_keys_makes_no_difference(inputs: dict[str, object]) -> Non
     assert differences(fingerprint(inputs), fingerprint(turned)) == ""
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(min_size=1), JSON, min_size=1), st.data())
 def test_a_changed_field_is_named_with_both_digests(
     inputs: dict[str, object], data: st.DataObject

@@ -7,7 +7,7 @@ import enum
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaoskit.runtime.errors import UnstorableResult
@@ -45,12 +45,14 @@ def _typed(value: object) -> object:
     return type(value), repr(value)
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_every_json_value_comes_back_exactly(value: object) -> None:
     """Encoding and decoding gives equal values of equal types, signs of zero included."""
     assert _typed(decode(encode(value, "step 'a'", ""))) == _typed(value)
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec=None)))
 def test_text_comes_back_exactly_or_is_refused(value: str) -> None:
     """Any text at all, lone surrogates too, is never silently another text after a resume."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaoskit.runtime import (
@@ -201,10 +201,12 @@ def test_an_exception_leaves_the_step_in_doubt_and_the_name_free(store: Path) ->
     def fail(_: Effect) -> NoReturn:
         raise TimeoutError("no answer")
 
+    kept = []
     with open_run(store, inputs=None) as run:
         for name, keyed in (("keyed", True), ("bare", False)):
-            with pytest.raises(TimeoutError, match="no answer"):
+            with pytest.raises(TimeoutError, match="no answer") as caught:
                 run.step(name, fail, keyed=keyed)
+            kept.append(caught.value)
         assert run.step("keyed", lambda effect: effect.attempt, keyed=True) == 2
         with pytest.raises(OutcomeUnknown):
             run.step("bare", never)
@@ -446,6 +448,7 @@ def test_a_step_within_a_step_is_a_step(store: Path) -> None:
         )
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="abz09_./:-", min_size=1, max_size=200))
 def test_every_allowed_name_makes_points_that_parse(name: str) -> None:
     """What is accepted as a step's name gives crossings that a schedule can name."""
