@@ -76,8 +76,14 @@ def perform(job: bytes) -> bytes:
     """Run one encoded `Job` in this process; an encoded `Done`. What executors call."""
     if not _sessions:
         _sessions.append(Session())
-        atexit.register(_sessions[0].close)
+        atexit.register(close_session)
     return msgspec.msgpack.encode(_sessions[0].perform(msgspec.msgpack.decode(job, type=Job)))
+
+
+def close_session() -> None:
+    """End what `perform` keeps in this process; at the latest when Python exits."""
+    while _sessions:
+        _sessions.pop().close()
 
 
 class Session:

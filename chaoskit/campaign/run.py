@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from chaoskit.campaign.jobs import Done, Job, checked, perform
+from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
@@ -115,14 +115,16 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
         if not resumed:
             store.put("options", msgspec.json.encode(options).decode())
         yield Started(store.folder, loaded.title, resumed, len(store.known()))
-        own = Workers(options.jobs) if executor is None else None
+        own = Workers(options.jobs, close_session) if executor is None else None
         campaign = _Campaign(options, store, executor or own)
         try:
             yield from campaign.events()
-        except BaseException:
+        except BaseException as error:
             if own is not None:
                 own.shutdown(cancel_futures=True)
                 own = None
+            if isinstance(error, UsageError) and store.known() <= {str(Schedule())}:
+                store.discard()  # nothing was learnt, and the same words would fail again
             raise
         finally:
             if own is not None:

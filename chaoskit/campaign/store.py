@@ -16,6 +16,7 @@ import fcntl
 import hashlib
 import os
 import re
+import shutil
 import sqlite3
 import zlib
 from collections.abc import Iterator
@@ -109,6 +110,14 @@ class Store:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def discard(self) -> None:
+        """Close the campaign and remove its folder."""
+        self.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        latest = self.folder.parent / LATEST
+        if latest.is_symlink() and not latest.exists():
+            latest.unlink()
 
     def get(self, key: str) -> str | None:
         """A value that `put` stored."""

@@ -47,9 +47,13 @@ class _Work:
 
 
 class Workers(Executor):
-    """``number`` processes, each performing one call at a time."""
+    """``number`` processes, each performing one call at a time.
 
-    def __init__(self, number: int) -> None:
+    Each of them calls ``goodbye`` before it ends by itself.
+    """
+
+    def __init__(self, number: int, goodbye: Callable[[], None] = lambda: None) -> None:
+        self._goodbye = goodbye
         self._context = multiprocess.get_context("spawn")
         self._work: queue.Queue[_Work | None] = queue.Queue()
         self._processes: set[Any] = set()
@@ -108,7 +112,7 @@ class Workers(Executor):
 
     def _spawn(self) -> tuple[Any, Any]:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_life, args=(theirs, os.getpid()))
+        process = self._context.Process(target=_life, args=(theirs, os.getpid(), self._goodbye))
         process.start()
         theirs.close()
         self._processes.add(process)
@@ -124,16 +128,16 @@ class Workers(Executor):
         self._processes.discard(process)
 
 
-def _life(pipe: Any, parent: int) -> None:
+def _life(pipe: Any, parent: int, goodbye: Callable[[], None]) -> None:
     """The life of a worker process: calls in, results out, until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             return  # it died before we asked to be told
-    while True:
-        try:
+    try:
+        while True:
             function, arguments = pipe.recv()
-        except (EOFError, OSError):
-            return
-        pipe.send(function(*arguments))
+            pipe.send(function(*arguments))
+    except (EOFError, OSError):
+        goodbye()

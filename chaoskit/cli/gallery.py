@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from chaoskit.campaign.run import DEFAULT_RUNS, Options
 from chaoskit.cli.run import campaign, console, jobs_number
@@ -70,12 +71,14 @@ class Row:
 @_ROOT
 def list_scenarios(root: Path) -> int:
     """List every scenario file below a folder named `scenarios`, with its sentence."""
-    table = Table.grid(padding=(0, 2))
+    out = console()
     for path in _files(root):
         loaded = load(Target(scenario=str(path)))
         shows = ", ".join(loaded.scenario.expect)
-        table.add_row(str(path), loaded.title, f"[red]{shows}[/]" if shows else "")
-    console().print(table)
+        line = Text(f"{path}\n    {loaded.title}")
+        if shows:
+            line.append(f"; shows {shows}", style="red")
+        out.print(line, soft_wrap=True)
     return 0
 
 

@@ -112,7 +112,8 @@ def run(ctx: click.Context, /, **given: object) -> int:
         work_root=str(given["work_dir"] or ""),
     )
     out = console()
-    out.print(f"chaoskit: {target.label}, seed {options.seed}, {options.jobs} workers", style="dim")
+    line = f"chaoskit: {target.label}, seed {options.seed}, {options.jobs} workers"
+    out.print(line, style="dim", markup=False, soft_wrap=True)
     summary = campaign(options, out, quiet=bool(given["quiet"]))
     show(summary, out)
     _write_reports(summary, options, given)

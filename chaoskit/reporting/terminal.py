@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -23,7 +23,7 @@ def show(summary: Summary, console: Console) -> None:
     console.print(headline(summary))
     for group in groups(summary.findings):
         console.print()
-        console.print(_group(group))
+        _show_group(group, console)
     for reason in summary.unknowns:
         console.print(Text(f"  unknown: {reason}", style="yellow"))
     console.print(_facts(summary))
@@ -62,40 +62,44 @@ def four_lines(finding: ReportedFinding, scenario: str) -> list[tuple[str, str]]
     ]
 
 
-def _group(findings: Sequence[ReportedFinding]) -> RenderableType:
+def _show_group(findings: Sequence[ReportedFinding], console: Console) -> None:
     first = findings[0]
     title = Text()
     title.append(f"  {first.kind}", style="bold red")
     points = len({f.schedule for f in findings})
     title.append(f"  {first.operation}, at {points} point{'s' if points != 1 else ''}")
-    parts: list[RenderableType] = [title]
+    console.print(title)
     shown: dict[str, ReportedFinding] = {}
     for finding in findings:
         shown.setdefault(finding.subject, finding)
-    parts.extend(_written_out(finding) for finding in list(shown.values())[:SHOWN_MOST])
+    for finding in list(shown.values())[:SHOWN_MOST]:
+        _show_finding(finding, console)
     rest = list(shown.values())[SHOWN_MOST:]
     if rest:
         names = "; ".join(f.expected.rpartition(":")[0] for f in rest[:WHO_MOST])
         more = f"; and {len(rest) - WHO_MOST} more" if len(rest) > WHO_MOST else ""
-        parts.append(Padding(Text(f"also: {names}{more}"), (0, 0, 0, 4)))
+        console.print(_indented(Text(f"also: {names}{more}")))
     if first.diagnosis is not None:
         table = _rows()
-        table.add_row("diagnosis", first.diagnosis.missing)
-        table.add_row("evidence", first.diagnosis.evidence)
-        table.add_row("to mend", first.diagnosis.mend)
-        parts.append(Padding(table, (0, 0, 0, 4)))
-    return Group(*parts)
+        table.add_row("diagnosis", Text(first.diagnosis.missing))
+        table.add_row("evidence", Text(first.diagnosis.evidence))
+        table.add_row("to mend", Text(first.diagnosis.mend))
+        console.print(_indented(table))
 
 
-def _written_out(finding: ReportedFinding) -> RenderableType:
+def _show_finding(finding: ReportedFinding, console: Console) -> None:
     table = _rows()
     for label, text in four_lines(finding, "")[1:3]:
-        table.add_row(label, text)
+        table.add_row(label, Text(text))
     for line in finding.consequences[:SHOWN_MOST]:
-        table.add_row("so", line)
-    # The command stands alone on its line, so that it can be copied whole.
-    replay = Text(finding.replay, style="cyan", no_wrap=True, overflow="ignore")
-    return Group(Padding(table, (0, 0, 0, 4)), replay)
+        table.add_row("so", Text(line))
+    console.print(_indented(table))
+    # The command stands alone on one line, however long, so that it can be copied whole.
+    console.print(Text(finding.replay, style="cyan"), soft_wrap=True)
+
+
+def _indented(what: RenderableType) -> Padding:
+    return Padding(what, (0, 0, 0, 4), expand=False)
 
 
 def _rows() -> Table:
@@ -109,11 +113,11 @@ def _facts(summary: Summary) -> RenderableType:
     table = _rows()
     ends = ", ".join(f"{number} {end}" for end, number in sorted(summary.ends.items()))
     if ends:
-        table.add_row("ends", ends)
+        table.add_row("ends", Text(ends))
     table.add_row("mechanisms", ", ".join(summary.mechanisms))
     for line in summary.not_tested:
-        table.add_row("not tested", line)
+        table.add_row("not tested", Text(line))
     for operation, names in summary.volatile.items():
-        table.add_row("not compared", f"{operation}: {', '.join(names)}")
-    table.add_row("stored in", summary.run)
-    return Padding(table, (1, 0, 0, 2))
+        table.add_row("not compared", Text(f"{operation}: {', '.join(names)}"))
+    table.add_row("stored in", Text(summary.run))
+    return Padding(table, (1, 0, 0, 2), expand=False)

@@ -19,7 +19,7 @@ from chaoskit.runtime.errors import DamagedStore, Misuse, Refused, announced
 
 Durability = Literal["full", "normal"]
 """full: what is recorded survives power loss. normal: it survives any kill of the process, but
-power loss may take the latest records; several times cheaper on a disk."""
+power loss may take the latest records; a commit then does not wait for the disk."""
 
 FORMAT = "1"
 """Written by the schema below and asked for at each opening."""

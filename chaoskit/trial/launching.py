@@ -91,16 +91,16 @@ class Launching:
         """Processes that outlive the task by more than ``grace_s``; by their command lines."""
         return process_tree.await_end(self.pid, int(grace_s * 1000))
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Kill what is left and end the launcher; it removes the work folder."""
         with suppress(ValueError):
             asyncio.get_running_loop().remove_reader(self._control)
         self._control.close()
         try:
-            await asyncio.to_thread(self._process.wait, _GOODBYE_TIMEOUT_S)
+            self._process.wait(_GOODBYE_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            await asyncio.to_thread(self._process.wait)
+            self._process.wait()
 
     def _say(self, message: dict[str, Any], *descriptors: int) -> None:
         data = json.dumps(message).encode() + b"\n"

@@ -118,7 +118,7 @@ class Supervisor:
         if hasattr(self, "_reports"):
             self._reports.close()
         if hasattr(self, "_launching"):
-            await self._launching.close()
+            self._launching.close()
         self._workspace.remove()
 
     # One trial.

@@ -89,6 +89,7 @@ class SmtpDoor:
         if self._server is not None:
             self._server.close()
             self._connections.abort_all()
+            await asyncio.sleep(0)  # an aborted connection ends in the next round of the loop
             await self._server.wait_closed()
             self._server = None
 

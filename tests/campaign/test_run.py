@@ -1,0 +1,252 @@
+"""Campaigns on real tasks: what is found, what is refused, what survives a kill of the campaign."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from chaoskit.campaign.run import Finished, Options, Started, TrialDone, run
+from chaoskit.campaign.store import Store, find_run
+from chaoskit.campaign.workers import Inline, Workers
+from chaoskit.model.errors import HarnessError, UsageError
+from chaoskit.model.token import CommandSpec, Target
+from chaoskit.reporting.summary import Summary, summarize
+from chaoskit.trial.workspace import PREFIX, default_root
+
+ROOT = Path(__file__).resolve().parents[2]
+BROKEN = ROOT / "scenarios" / "broken"
+CAMPAIGN_ENDS_WITHIN_S = 60
+
+
+def scenario(name: str) -> Target:
+    """A scenario of the project."""
+    return Target(scenario=str(ROOT / "scenarios" / f"{name}.py"))
+
+
+def campaign(tmp_path: Path, target: Target, **options: object) -> Summary:
+    """Run a whole campaign; its summary."""
+    chosen = Options(target=target, runs=str(tmp_path / "runs"), **options)  # type: ignore[arg-type]
+    last = [event for event in run(chosen) if isinstance(event, Finished)][-1]
+    with Store(last.folder) as store:
+        return summarize(store)
+
+
+def findings(summary: Summary) -> list[tuple[str, str, str]]:
+    """What was found, without what differs from run to run."""
+    return [(f.kind, f.schedule, f.fingerprint) for f in summary.findings]
+
+
+def test_the_textbook_fault_is_found_at_exactly_its_window(tmp_path: Path) -> None:
+    """record_after_effect duplicates at applied and answered of each charge, and nowhere else."""
+    summary = campaign(tmp_path, scenario("broken/record_after_effect"), jobs=2)
+    assert summary.verdict == "INVALID"
+    assert summary.points.total == summary.points.landed == 36
+    wanted = {f"payments.charge#{n}.{w}" for n in range(1, 13) for w in ("applied", "answered")}
+    assert {f.point for f in summary.findings} == wanted
+    assert {f.kind for f in summary.findings} == {"duplicate_effect"}
+
+
+def test_any_number_of_workers_gives_the_same_findings(tmp_path: Path) -> None:
+    """-j 1 and -j 2 with the same seed find the same, in the same order."""
+    target = scenario("broken/no_effect_ids")
+    one = campaign(tmp_path / "1", target, jobs=1, max_points=15, seed=7, depth=2)
+    two = campaign(tmp_path / "2", target, jobs=2, max_points=15, seed=7, depth=2)
+    assert one.trials == two.trials == 30
+    assert findings(one) == findings(two)
+    assert findings(one)
+
+
+def test_further_kills_land_during_the_resume(tmp_path: Path) -> None:
+    """Depth 2 kills every sampled trial once more, in its second attempt."""
+    summary = campaign(
+        tmp_path, scenario("broken/record_after_effect"), jobs=2, max_points=10, depth=2
+    )
+    assert summary.trials == 20
+    assert summary.kills == 30
+    assert any(" / " in f.schedule for f in summary.findings)
+
+
+def test_a_task_that_never_calls_a_service_is_unknown(tmp_path: Path) -> None:
+    """Without an effect and without outputs there is nothing to judge by."""
+    summary = campaign(tmp_path, Target(command=CommandSpec(command=("true",))))
+    assert summary.verdict == "UNKNOWN"
+    assert "nothing to judge by" in " ".join(summary.unknowns)
+
+
+def test_a_survey_that_does_not_repeat_is_unknown(tmp_path: Path) -> None:
+    """A task whose effects differ by more than volatile fields gets no verdict."""
+    counter = tmp_path / "counter"
+    script = (
+        f"echo x >> {counter}; for i in $(cat {counter}); do curl -sS -u sk_test_x: "
+        "{payments.url}/v1/charges -d amount=100 -d currency=eur -d source=tok_visa; done"
+    )
+    spec = CommandSpec(command=("bash", "-c", script), services=("payments",))
+    summary = campaign(tmp_path, Target(command=spec))
+    assert summary.verdict == "UNKNOWN"
+    assert "do not have the same effects" in " ".join(summary.unknowns)
+    assert summary.trials == 0
+
+
+def test_a_task_that_fails_by_itself_is_unknown(tmp_path: Path) -> None:
+    """A task that does not work undisturbed cannot be judged."""
+    spec = CommandSpec(command=("sh", "-c", "echo out of cheese; exit 3"), services=("payments",))
+    summary = campaign(tmp_path, Target(command=spec))
+    assert summary.verdict == "UNKNOWN"
+    assert "status 3 (out of cheese)" in " ".join(summary.unknowns)
+
+
+def test_a_task_without_a_point_is_an_error(tmp_path: Path) -> None:
+    """Zero points are a usage error that names the way out, never a pass."""
+    spec = CommandSpec(command=("touch", "out"), outputs=("out",))
+    with pytest.raises(UsageError, match="--times"):
+        campaign(tmp_path, Target(command=spec))
+    assert not list((tmp_path / "runs").glob("*/"))
+
+
+def test_times_are_enough_for_a_task_without_points(tmp_path: Path) -> None:
+    """Random moments test a program that nothing can be seen of but its outputs."""
+    script = "for i in 1 2 3 4 5 6 7 8; do echo $i >> lines; sleep 0.02; done"
+    spec = CommandSpec(command=("sh", "-c", script), outputs=("lines",))
+    summary = campaign(tmp_path, Target(command=spec), times=6, jobs=2)
+    assert summary.trials == 6
+    assert {f.kind for f in summary.findings} == {"diverged_state"}
+    assert summary.mechanisms == ("windows", "crossings", "times")
+
+
+def test_the_time_limit_stops_and_says_what_was_left(tmp_path: Path) -> None:
+    """A campaign that runs out of time says so; what it has is judged."""
+    target = scenario("broken/no_effect_ids")
+    summary = campaign(tmp_path, target, max_time_s=0.0)
+    assert summary.trials == 0
+    assert summary.verdict == "UNKNOWN"
+    assert any("time limit" in line for line in summary.not_tested)
+
+
+def test_one_point_can_be_chosen(tmp_path: Path) -> None:
+    """--at runs one schedule; an unknown point names the nearest."""
+    target = scenario("broken/record_after_effect")
+    only = campaign(tmp_path, target, only=("kill@payments.charge#5.applied",))
+    assert [f.point for f in only.findings] == ["payments.charge#5.applied"]
+    with pytest.raises(UsageError, match=r"payments\.charge#9\.applied"):
+        campaign(tmp_path, target, only=("kill@payments.charge#99.applied",))
+
+
+def test_a_worker_that_dies_fails_the_campaign_and_not_the_task() -> None:
+    """A dead worker is the harness's failure, and another one takes its place."""
+    workers = Workers(1)
+    try:
+        with pytest.raises(HarnessError, match="status -9"):
+            workers.submit(_suicide).result(CAMPAIGN_ENDS_WITHIN_S)
+        assert workers.submit(os.getpid).result(CAMPAIGN_ENDS_WITHIN_S) != os.getpid()
+    finally:
+        workers.shutdown()
+
+
+def _suicide() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_any_executor_will_do(tmp_path: Path) -> None:
+    """A campaign on a plain concurrent.futures executor finds what local workers find."""
+    options = Options(
+        target=scenario("broken/fresh_key"), runs=str(tmp_path / "runs"), max_points=6
+    )
+    last = [event for event in run(options, Inline()) if isinstance(event, Finished)][-1]
+    with Store(last.folder) as store:
+        inline = summarize(store)
+    local = campaign(tmp_path / "local", scenario("broken/fresh_key"), max_points=6)
+    assert findings(inline) == findings(local)
+
+
+def test_leaving_the_stream_early_keeps_what_is_finished(tmp_path: Path) -> None:
+    """A campaign that its listener stops goes on later without repeating a trial."""
+    options = Options(
+        target=scenario("broken/no_effect_ids"), runs=str(tmp_path / "runs"), max_points=12
+    )
+    stream = run(options)
+    seen = []
+    for event in stream:
+        if isinstance(event, TrialDone):
+            seen.append(event.trial.schedule)
+        if len(seen) == 4:
+            break
+    stream.close()  # type: ignore[attr-defined]
+    again = list(run(options))
+    assert isinstance(again[0], Started)
+    assert again[0].resumed
+    assert again[0].trials >= 4
+    fresh = [event.trial.schedule for event in again if isinstance(event, TrialDone)]
+    assert not set(fresh) & set(seen)
+    assert len(fresh) + again[0].trials == 12 + 1  # and the control
+
+
+@pytest.fixture
+def killed_campaign(tmp_path: Path) -> Iterator[tuple[list[str], Path]]:
+    """A campaign in a process of its own that was SIGKILLed in the middle of it."""
+    command = [
+        sys.executable, "-m", "chaoskit.cli.main", "run", str(BROKEN / "no_effect_ids.py"),
+        "--runs", str(tmp_path / "runs"), "-j", "2",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT)
+    family: list[psutil.Process] = []
+    try:
+        folder = _until(lambda: _trials(tmp_path / "runs") > 3)
+        assert folder
+        family = psutil.Process(process.pid).children(recursive=True)
+    finally:
+        process.kill()
+        process.communicate()
+    _, alive = psutil.wait_procs(family, timeout=5)
+    assert not alive, f"still alive after the campaign was killed: {alive}"
+    assert len(family) >= 4  # two workers with a launcher each
+    yield command, tmp_path / "runs"
+
+
+def _trials(runs: Path) -> int:
+    try:
+        with Store(find_run(runs, "latest")) as store:
+            return len(store.known())
+    except UsageError:
+        return 0
+
+
+def _until(condition: object) -> bool:
+    assert callable(condition)
+    deadline = time.monotonic() + CAMPAIGN_ENDS_WITHIN_S
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        os.sched_yield()
+    return True
+
+
+def test_a_campaign_that_was_sigkilled_goes_on(killed_campaign: tuple[list[str], Path]) -> None:
+    """No process survives it, no work folder either, and the same command finishes the rest."""
+    command, runs = killed_campaign
+    before = _trials(runs)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"{before} trials are there" in done.stdout
+    assert len(list(runs.glob("2*"))) == 1
+    with Store(find_run(runs, "latest")) as store:
+        summary = summarize(store)
+    assert summary.points.total == summary.points.tested == 36
+
+
+def test_nothing_of_a_campaign_stays_in_the_work_root(tmp_path: Path) -> None:
+    """Every work folder of a campaign is gone when it is over."""
+    work = tmp_path / "work"
+    work.mkdir()
+    campaign(
+        tmp_path, scenario("broken/record_after_effect"), jobs=2, max_points=4, work_root=str(work)
+    )
+    assert not list(work.iterdir())
+    assert PREFIX  # the default root is swept by name elsewhere
+    assert default_root().is_dir()

@@ -1,0 +1,239 @@
+"""Histories: their stored form, and the indexes that checkers ask for."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from chaoskit.model.errors import FormatError
+from chaoskit.model.events import (
+    AttemptEnded,
+    AttemptStarted,
+    Body,
+    Crossed,
+    EffectApplied,
+    EndStated,
+    Event,
+    FaultLanded,
+    How,
+    ReplySent,
+    RequestReceived,
+    StatedEnd,
+    StateObserved,
+    StepPhase,
+    StepReported,
+)
+from chaoskit.model.history import FORMAT, History
+from tests.model.values import EFFECTS, FAULTS
+
+NUMBERS = st.integers(1, 50)
+TEXTS = st.text(max_size=8)
+
+BODIES: st.SearchStrategy[Body] = st.one_of(
+    st.builds(AttemptStarted, NUMBERS, st.booleans()),
+    st.builds(
+        RequestReceived,
+        attempt=NUMBERS,
+        request=NUMBERS,
+        service=TEXTS,
+        operation=TEXTS,
+        ordinal=NUMBERS,
+        key=st.none() | TEXTS,
+        wants=st.none() | EFFECTS,
+    ),
+    st.builds(EffectApplied, attempt=NUMBERS, effect=EFFECTS, request=st.none() | NUMBERS),
+    st.builds(
+        ReplySent,
+        attempt=NUMBERS,
+        request=NUMBERS,
+        status=st.integers(100, 599),
+        deduped=st.booleans(),
+        delivered=st.booleans(),
+    ),
+    st.builds(Crossed, NUMBERS, TEXTS, NUMBERS),
+    st.builds(StepReported, NUMBERS, TEXTS, st.sampled_from(get_args(StepPhase))),
+    st.builds(
+        EndStated,
+        attempt=NUMBERS,
+        end=st.sampled_from(get_args(StatedEnd)),
+        reason=TEXTS,
+        step=TEXTS,
+    ),
+    st.builds(FaultLanded, NUMBERS, FAULTS.map(str)),
+    st.builds(
+        AttemptEnded,
+        attempt=NUMBERS,
+        how=st.sampled_from(get_args(How)),
+        code=st.integers(0, 255),
+        seconds=st.floats(0, 1e6),
+        leftovers=st.lists(TEXTS, max_size=2).map(tuple),
+        output_bytes=st.integers(0, 10**12),
+        output_tail=st.text(),
+    ),
+    st.builds(StateObserved, st.dictionaries(TEXTS, TEXTS, max_size=3)),
+)
+
+
+def history(*bodies: Body) -> History:
+    """The bodies in order."""
+    return History(tuple(Event(index, 10 * index, body) for index, body in enumerate(bodies)))
+
+
+HISTORIES = st.lists(BODIES, max_size=8).map(lambda bodies: history(*bodies))
+
+SMALL = history(
+    AttemptStarted(1, resume=False),
+    Crossed(1, "charge.done", 1),
+    AttemptEnded(attempt=1, how="exit", code=0, seconds=0.5),
+)
+
+
+@given(HISTORIES)
+def test_every_history_comes_back_from_its_stored_form(some: History) -> None:
+    """Decoding is the inverse of encoding, for events of every kind."""
+    assert History.decode(some.encode()).events == some.events
+
+
+def test_the_generated_events_are_of_every_kind() -> None:
+    """No kind of event is left out of the property above."""
+    seen: set[type[Body]] = set()
+
+    @given(BODIES)
+    def look(body: Body) -> None:
+        seen.add(type(body))
+
+    look()
+    assert seen == set(get_args(Body))
+
+
+@given(HISTORIES, st.integers().filter(lambda number: number != FORMAT))
+@example(SMALL, FORMAT + 1)
+def test_another_format_version_is_refused(some: History, version: int) -> None:
+    """The refusal names both versions, even where the rest could have been read."""
+    stored = msgspec.json.decode(some.encode())
+    with pytest.raises(FormatError, match=f"has format {version}, and this chaoskit reads 1"):
+        History.decode(msgspec.json.encode({**stored, "format": version}))
+
+
+def test_the_rest_of_another_version_is_not_looked_at() -> None:
+    """A later version may store anything; it is refused by its number all the same."""
+    with pytest.raises(FormatError, match="has format 2"):
+        History.decode(b'{"format": 2, "events": "packed elsewhere"}')
+
+
+@given(st.binary())
+@example(b"")
+@example(b"\xff\xfe")
+@example(b"[]")
+@example(b"{}")
+@example(b'{"format": "1", "events": []}')
+@example(b'{"format": 1}')
+@example(b'{"format": 1, "events": [{}]}')
+@example(b'{"format": 1, "events": [{"index": 0, "at_us": 0, "body": {"type": "later"}}]}')
+@example(b'{"x":' + b"[" * 100_000)
+@example(b'{"format": 1, "events": ' + b"[" * 100_000)
+def test_any_bytes_are_refused_and_never_with_another_exception(data: bytes) -> None:
+    """What is no stored history is a format error."""
+    with pytest.raises(FormatError):
+        History.decode(data)
+
+
+@given(HISTORIES, st.data())
+def test_a_history_that_was_cut_is_refused(some: History, data: st.DataObject) -> None:
+    """However much of its end is missing."""
+    stored = some.encode()
+    with pytest.raises(FormatError):
+        History.decode(stored[: data.draw(st.integers(0, len(stored) - 1))])
+
+
+@given(HISTORIES, st.data())
+def test_damaged_bytes_never_raise_anything_else(some: History, data: st.DataObject) -> None:
+    """One wrong byte anywhere gives a readable history or a format error."""
+    stored = bytearray(some.encode())
+    stored[data.draw(st.integers(0, len(stored) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        History.decode(bytes(stored))
+    except FormatError as refused:
+        assert str(refused)
+
+
+@given(HISTORIES)
+def test_the_indexes_hold_what_the_events_hold(some: History) -> None:
+    """Each index is the events of its kind, in order, with the number of their event."""
+    indexes = {
+        EffectApplied: some.effects,
+        RequestReceived: some.requests,
+        StepReported: some.steps,
+        AttemptEnded: some.attempts,
+        FaultLanded: some.landed,
+    }
+    for kind, index in indexes.items():
+        assert index == tuple((e.index, e.body) for e in some.events if isinstance(e.body, kind))
+    for number, (index_of_reply, reply) in some.replies.items():
+        assert some.events[index_of_reply].body is reply
+        assert reply.request == number
+
+
+def test_the_outputs_are_those_that_were_observed() -> None:
+    """Digests by path; none where no output is declared."""
+    assert history(StateObserved({"a.txt": "12"})).digests == {"a.txt": "12"}
+    assert SMALL.digests == {}
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "completed"),
+    [
+        ("exit", 0, True),
+        ("exit", 1, False),
+        ("signal", 0, False),
+        ("killed", 9, False),
+        ("timeout", 9, False),
+        ("not-started", 127, False),
+    ],
+)
+def test_only_an_end_by_itself_with_status_zero_is_success(
+    how: How, code: int, *, completed: bool
+) -> None:
+    """Whatever else ended the last attempt is none."""
+    ended = AttemptEnded(attempt=1, how=how, code=code, seconds=0.5)
+    assert history(ended).completed is completed
+
+
+def test_the_last_attempt_decides() -> None:
+    """Earlier attempts may have ended in any way; without any attempt nothing was completed."""
+    killed = AttemptEnded(attempt=1, how="killed", code=9, seconds=0.5)
+    done = AttemptEnded(attempt=2, how="exit", code=0, seconds=0.5)
+    assert history(killed, done).completed
+    assert history(killed, done).last == done
+    assert not history(done, killed).completed
+    assert not history().completed
+    assert history().stated_end is None
+
+
+REFUSED = EndStated(attempt=2, end="refused", reason="the inputs differ")
+UNKNOWN = EndStated(attempt=2, end="unknown", reason="no answer", step="charge/7")
+
+
+@pytest.mark.parametrize(
+    ("stated", "attempt", "how", "code", "end"),
+    [
+        ([REFUSED], 2, "exit", 1, REFUSED),
+        ([REFUSED, UNKNOWN], 2, "exit", 1, UNKNOWN),
+        ([REFUSED], 2, "exit", 0, None),
+        ([REFUSED], 3, "exit", 1, None),
+        ([REFUSED], 2, "killed", 9, None),
+        ([REFUSED], 2, "timeout", 9, None),
+        ([REFUSED], 2, "signal", 11, None),
+        ([], 2, "exit", 1, None),
+    ],
+)
+def test_a_stated_end_counts_where_the_attempt_then_ended_by_itself(
+    stated: list[EndStated], attempt: int, how: How, code: int, end: EndStated | None
+) -> None:
+    """What the last attempt said last, if its own end bears it out."""
+    ended = AttemptEnded(attempt=attempt, how=how, code=code, seconds=0.5)
+    assert history(*stated, ended).stated_end == end

@@ -1,0 +1,99 @@
+"""Points as text and as value."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from chaoskit.model.errors import UsageError
+from chaoskit.model.points import (
+    WINDOWS,
+    CrossingPoint,
+    Point,
+    TimePoint,
+    WindowPoint,
+    parse_point,
+)
+from tests.model.values import ANY_TEXT, ASCII_WORD, POINTS
+
+
+@pytest.mark.parametrize(
+    ("text", "point"),
+    [
+        ("payments.charge#23.applied", WindowPoint("payments", "charge", 23, "applied")),
+        ("email.send#1.received", WindowPoint("email", "send", 1, "received")),
+        ("shop.v1/charges:new#2.answered", WindowPoint("shop", "v1/charges:new", 2, "answered")),
+        ("a.b.c#1.answered", WindowPoint("a", "b.c", 1, "answered")),
+        ("charge.done#3", CrossingPoint("charge.done", 3)),
+        ("step/7:commit-before#1", CrossingPoint("step/7:commit-before", 1)),
+        ("250ms#1", CrossingPoint("250ms", 1)),
+        ("0ms", TimePoint(0)),
+        ("250ms", TimePoint(250)),
+    ],
+)
+def test_each_form_names_its_point(text: str, point: Point) -> None:
+    """The three forms of the documentation are read as the values that they name."""
+    assert parse_point(text) == point
+    assert str(point) == text
+
+
+@given(POINTS)
+def test_every_point_comes_back_from_its_text(point: Point) -> None:
+    """Parsing is the inverse of printing, and keeps the three kinds apart."""
+    assert parse_point(str(point)) == point
+
+
+@given(ANY_TEXT | st.text(ASCII_WORD[:3] + "19٣.#:-/ms" + " \n", max_size=14))
+@example("a.b#1.aplied")
+@example("a#1٣")
+@example("a#" + "1" * 5000)
+@example("1" * 5000 + "ms")
+@example("a.b#" + "1" * 5000 + ".applied")
+def test_any_text_is_a_point_that_prints_it_or_is_refused(text: str) -> None:
+    """What is accepted prints as it was written; everything else is a usage error."""
+    try:
+        point = parse_point(text)
+    except UsageError as refused:
+        assert "payments.charge#23.applied" in str(refused)
+    else:
+        assert str(point) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "charge",
+        "charge#",
+        "charge#0",
+        "charge#03",
+        "charge#-1",
+        "#1",
+        ".a#1",
+        "a b#1",
+        "a#1 ",
+        " a#1",
+        "a#1\n",
+        "05ms",
+        "-5ms",
+        "5 ms",
+        "5s",
+        "a.b#1.",
+        "a.b#1.APPLIED",
+        "a.b#1.applied.applied",
+        "charge#1.applied",
+    ],
+)
+def test_what_is_no_point_is_refused_with_all_forms(text: str) -> None:
+    """The refusal quotes the text and shows one example of each form."""
+    with pytest.raises(UsageError) as refused:
+        parse_point(text)
+    words = str(refused.value)
+    assert words.startswith(f"not a point: {text!r}")
+    assert all(form in words for form in ("payments.charge#23.applied", "charge.done#3", "250ms"))
+
+
+def test_a_request_has_three_windows_in_the_order_of_its_life() -> None:
+    """Received, applied, answered: the order in which the sweep lists them."""
+    assert WINDOWS == ("received", "applied", "answered")
