@@ -157,7 +157,7 @@ class Chaos:
         return Options(
             target=target,
             seed=_number(self._config, "seed") if seed is None else seed,
-            max_points=points if points is not None else int(most) if most else None,
+            max_points=points or (_number(self._config, "points") if most else None),
             depth=_number(self._config, "depth") if depth is None else depth,
             jobs=_jobs(self._config),
             runs=str(self._config.rootpath / _setting(self._config, "report")),
@@ -211,8 +211,8 @@ def _setting(config: pytest.Config, name: str) -> str:
     return str(config.getini(f"chaos_{name}") if given is None else given)
 
 
-def _number(config: pytest.Config, name: str) -> int:
-    text = _setting(config, name)
+def _number(config: pytest.Config, name: str, text: str | None = None) -> int:
+    text = _setting(config, name) if text is None else text
     try:
         return int(text)
     except ValueError:
@@ -225,4 +225,4 @@ def _jobs(config: pytest.Config) -> int:
         text = "1" if "PYTEST_XDIST_WORKER" in os.environ else "auto"
     if text == "auto":
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    return max(1, _number(config, "jobs"))
+    return max(1, _number(config, "jobs", text))

@@ -39,7 +39,7 @@ def main() -> int:
     try:
         for name in given.services:
             if name not in SERVICES:
-                raise unknown_name("service", name, SERVICES)  # noqa: TRY301
+                raise unknown_name("service", name, SERVICES)
         tables = {"tables": given.tables.read_text(encoding="utf-8")} if given.tables else {}
         serving = Serving(
             services=[SERVICES[name]() for name in given.services],

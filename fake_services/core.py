@@ -83,7 +83,7 @@ class HttpCore(Protocol):
         """An empty world; ids are made from ``seed``, so that equal runs get equal ids."""
 
     def understand(self, request: HttpRequest) -> Call:
-        """What the request asks for. Changes nothing, raises nothing: a bad one is an operation too."""
+        """What the request asks for. Changes nothing; raises nothing, whatever the bytes."""
 
     def apply(self, request: HttpRequest, call: Call, circumstances: Circumstances) -> Outcome:
         """Do it."""

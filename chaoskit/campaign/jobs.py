@@ -97,7 +97,8 @@ class Session:
     def perform(self, job: Job) -> Done:
         """Run one job to its end; never raises but for an interrupt."""
         try:
-            return self._runner.run(self._perform(job))
+            # Not Runner.run: it builds the repr of the whole result for its signal handling.
+            return self._runner.get_loop().run_until_complete(self._perform(job))
         except ChaoskitError as error:
             self._drop()
             return Done(error=str(error), error_code=error.exit_code)

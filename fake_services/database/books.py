@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from chaoskit.model.effects import Effect, flatten
 from fake_services.database.schema import Table
@@ -26,6 +27,9 @@ _WHO = (
 )  # fmt: skip
 """Columns that say whom or what a row is about, the best one first."""
 
+ROWS_KEPT = 1 << 16
+"""Rows whose decoding is remembered: trial after trial writes the same ones."""
+
 _VERBS = {"insert": "inserted", "update": "updated", "delete": "deleted"}
 
 
@@ -33,15 +37,25 @@ _VERBS = {"insert": "inserted", "update": "updated", "delete": "deleted"}
 class Entry:
     """A line of the ledger table.
 
-    ``was`` is the row before an update. ``assigned`` says whether an inserted row's INTEGER
-    PRIMARY KEY was made up by SQLite; None where nobody could see that.
+    ``text`` is its row, encoded; ``was_text`` the row before an update. ``assigned`` says whether
+    an inserted row's INTEGER PRIMARY KEY was made up by SQLite; None where nobody could see that.
     """
 
     kind: str
     table: str
-    row: Row
-    was: Row | None = None
+    text: str
+    was_text: str | None = None
     assigned: bool | None = None
+
+    @property
+    def row(self) -> Row:
+        """The row as it is now, or was before it was deleted."""
+        return decode_row(self.text)
+
+    @property
+    def was(self) -> Row | None:
+        """The row before an update."""
+        return None if self.was_text is None else decode_row(self.was_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +109,7 @@ class Books:
         for lost in replaced[1:]:
             yield _effect(table, "delete", lost)
         if not replaced:
-            yield _effect(table, "insert", live)
+            yield _inserted(table, entry.text, assigned)
         elif _asked(table, live) != _asked(table, replaced[0]):
             yield _effect(table, "update", live, replaced[0])
 
@@ -120,6 +134,7 @@ class Books:
         return found
 
 
+@lru_cache(maxsize=ROWS_KEPT)
 def decode_row(text: str) -> Row:
     """The row that `fake_services.database.triggers.row_json` wrote."""
     chunks: Sequence[Mapping[str, str | int | None]] = json.loads(text)
@@ -170,6 +185,11 @@ def _effect(table: Table, kind: str, live: _Live, was: _Live | None = None) -> E
         what=f"row {_VERBS[kind]} in {table.name}",
         ref=", ".join(in_words(live.row.get(column)) for column in table.primary_key),
     )
+
+
+@lru_cache(maxsize=ROWS_KEPT)
+def _inserted(table: Table, text: str, assigned: bool) -> Effect:  # noqa: FBT001 - one fact
+    return _effect(table, "insert", _Live(decode_row(text), assigned))
 
 
 def _who(row: Row) -> str:

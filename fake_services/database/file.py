@@ -121,8 +121,8 @@ def entries_after(connection: sqlite3.Connection, seq: int) -> tuple[int, list[E
         Entry(
             kind,
             table,
-            decode_row(row),
-            None if was is None else decode_row(was),
+            row,
+            was,
             None if assigned is None else bool(assigned),
         )
         for _, kind, table, row, was, assigned in rows

@@ -197,6 +197,9 @@ def _cut(server: SMTP) -> asyncio.CancelledError:
     return asyncio.CancelledError()
 
 
+_COMMANDS = [name for name in dir(SMTP) if name.startswith(("auth_", "smtp_"))]
+
+
 def _anyone(*_args: object) -> AuthResult:
     return AuthResult(success=True)
 
@@ -221,6 +224,10 @@ class _Protocol(SMTP):
         self._connections = connections
         self._observer = post.observer
         self._link: asyncio.Transport | None = None
+
+    def __dir__(self) -> list[str]:
+        # aiosmtpd looks through all names of each new connection for those of its commands.
+        return _COMMANDS
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         if isinstance(transport, asyncio.Transport):

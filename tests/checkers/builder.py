@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Self
 
+from chaoskit.checkers.check import judge
 from chaoskit.model.contract import Contract
 from chaoskit.model.effects import Effect, Identity, flatten, identity_of
 from chaoskit.model.events import (
@@ -26,6 +27,7 @@ from chaoskit.model.events import (
     StepReported,
 )
 from chaoskit.model.expectation import Expectation
+from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Fault, Schedule, parse_fault
 
@@ -257,3 +259,8 @@ def teaches(
 def expecting(*effects: Effect, contract: Mapping[str, str] | None = None) -> Expectation:
     """What the undisturbed task that does ``effects`` makes the checkers expect."""
     return teaches(undisturbed(*effects), contract=contract)
+
+
+def judged(story: Story, expectation: Expectation) -> Judgement:
+    """What all checkers together say of a ``story`` whose faults all landed."""
+    return judge(story.history, expectation, story.schedule)

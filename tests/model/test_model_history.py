@@ -134,12 +134,17 @@ def test_the_rest_of_another_version_is_not_looked_at() -> None:
 @example(b'{"format": 1}')
 @example(b'{"format": 1, "events": [{}]}')
 @example(b'{"format": 1, "events": [{"index": 0, "at_us": 0, "body": {"type": "later"}}]}')
-@example(b'{"x":' + b"[" * 100_000)
-@example(b'{"format": 1, "events": ' + b"[" * 100_000)
 def test_any_bytes_are_refused_and_never_with_another_exception(data: bytes) -> None:
     """What is no stored history is a format error."""
     with pytest.raises(FormatError):
         History.decode(data)
+
+
+@pytest.mark.parametrize("before", [b'{"later": ', b'{"format": 1, "later": '])
+def test_nesting_without_an_end_is_refused(before: bytes) -> None:
+    """Bytes that would exhaust the reader's stack are a format error as any others."""
+    with pytest.raises(FormatError):
+        History.decode(before + b"[" * 100_000)
 
 
 @given(HISTORIES, st.data())
@@ -157,8 +162,8 @@ def test_damaged_bytes_never_raise_anything_else(some: History, data: st.DataObj
     stored[data.draw(st.integers(0, len(stored) - 1))] = data.draw(st.integers(0, 255))
     try:
         History.decode(bytes(stored))
-    except FormatError as refused:
-        assert str(refused)
+    except FormatError:
+        return
 
 
 @given(HISTORIES)

@@ -44,7 +44,7 @@ def test_all_contradictions_are_told_at_once(problems: set[str]) -> None:
     assert sorted(told.split("; ")) == sorted(problems)
 
 
-@pytest.mark.parametrize(("first", "second"), combinations(sorted(MISTAKES), 2))
+@pytest.mark.parametrize(("first", "second"), [*combinations(sorted(MISTAKES), 2)])
 def test_no_problem_hides_another(first: str, second: str) -> None:
     """Any two mistakes together are told as two."""
     with pytest.raises(ScenarioError) as refused:

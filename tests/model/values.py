@@ -10,22 +10,24 @@ from chaoskit.model.effects import Effect, Fields
 from chaoskit.model.points import WINDOWS, CrossingPoint, Point, TimePoint, WindowPoint
 from chaoskit.model.schedule import Fault, Schedule, kill
 
-ASCII_WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+
+WORD = LETTERS + "0123456789"
 
 ANY_TEXT = st.text(st.characters(codec=None))
 """Lone surrogates too, as they stand in arguments that are not UTF-8."""
 
 NAMES = st.builds(
     str.__add__,
-    st.sampled_from(ASCII_WORD),
-    st.text(ASCII_WORD + "./:-", max_size=12),
+    st.sampled_from(WORD),
+    st.text(WORD + "./:-", max_size=12),
 )
 """Operations and crossings."""
 
 SERVICES = st.builds(
     str.__add__,
-    st.sampled_from(ASCII_WORD.strip("0123456789")),
-    st.text(ASCII_WORD + "éßπ", max_size=8),
+    st.sampled_from(LETTERS),
+    st.text(WORD + "éßπ", max_size=8),
 )
 
 ORDINALS = st.integers(1, 10**6) | st.integers(min_value=1)
@@ -54,7 +56,7 @@ BEHAVIOURS = st.sampled_from(KINDS).flatmap(
     )
 )
 
-PATTERNS = st.text(ASCII_WORD + ".*?[]!-", min_size=1, max_size=12)
+PATTERNS = st.text(WORD + ".*?[]!-", min_size=1, max_size=12)
 
 CONTRACTS = st.builds(
     Contract,

@@ -1,0 +1,218 @@
+"""Which gap in the checkpoint explains a finding: one literal history for each."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaoskit.checkers.diagnosis import (
+    COARSE_KEY,
+    EARLY_FINISH,
+    EARLY_RECORD,
+    FORGOTTEN_KEY,
+    FRESH_KEY,
+    INPUTS,
+    NOTHING,
+    ORDER,
+    POSITION,
+    diagnose,
+)
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.findings import Diagnosis, Finding
+from tests.checkers.builder import (
+    Story,
+    charge,
+    expecting,
+    judged,
+    mail,
+    teaches,
+    undisturbed,
+)
+
+ADA, BOB, EVE = charge("ada"), charge("bob"), charge("eve")
+
+
+def diagnosed(kind: str, story: Story, expected: Expectation) -> Diagnosis:
+    """The diagnosis of the one finding of this kind."""
+    [found] = (f for f in judged(story, expected).findings if f.kind == kind)
+    assert found.diagnosis is not None
+    return found.diagnosis
+
+
+def test_order() -> None:
+    """A charge without a key that was booked, and not recorded when the kill came."""
+    story = (
+        Story()
+        .starts()
+        .does(ADA)
+        .applies(BOB)
+        .killed("payments.charge#2.applied")
+        .starts()
+        .does(BOB, EVE)
+        .ends()
+    )
+    found = diagnosed("duplicate_effect", story, expecting(ADA, BOB, EVE))
+    assert found.missing == ORDER
+    assert "booked by the service before the kill" in found.evidence
+
+
+def test_order_with_the_step_that_was_running() -> None:
+    """Where the task reports its steps, the one that was cut off is named."""
+    story = (
+        Story()
+        .starts()
+        .step("charge/ada", "started")
+        .does(ADA)
+        .step("charge/ada", "recorded")
+        .step("charge/bob", "started")
+        .applies(BOB)
+        .killed("payments.charge#2.applied")
+        .starts()
+        .step("charge/bob", "started")
+        .does(BOB)
+        .step("charge/bob", "recorded")
+        .ends()
+    )
+    found = diagnosed("duplicate_effect", story, expecting(ADA, BOB))
+    assert found.missing == ORDER
+    assert found.evidence == (
+        "step charge/bob had begun, and its completion was not recorded when the kill came"
+    )
+
+
+def test_no_evidence_claims_what_the_history_denies() -> None:
+    """A duplicate of a step whose completion was recorded is not told as one of a step whose
+    completion was not.
+    """
+    story = (
+        Story()
+        .starts()
+        .step("charge/ada", "started")
+        .does(ADA)
+        .step("charge/ada", "recorded")
+        .step("charge/bob", "started")
+        .does(BOB)
+        .killed("payments.charge#2.answered")
+        .starts()
+        .step("charge/ada", "started")
+        .does(ADA)
+        .ends()
+    )
+    found = diagnosed("duplicate_effect", story, expecting(ADA, BOB))
+    assert "step charge/ada had begun, and its completion was not recorded" not in found.evidence
+
+
+def test_fresh_key() -> None:
+    """Each attempt came with a key of its own."""
+    story = Story().starts().applies(charge("ada", key="k1")).killed("payments.charge#1.applied")
+    story.starts().does(charge("ada", key="k2")).ends()
+    found = diagnosed("duplicate_effect", story, expecting(ADA))
+    assert found.missing == FRESH_KEY
+    assert found.evidence == "the same effect was asked for with 2 different keys"
+
+
+def test_forgotten_key() -> None:
+    """Both requests carried the same key, and the service booked both."""
+    keyed = charge("ada", key="k1")
+    story = Story().starts().applies(keyed).killed("payments.charge#1.applied")
+    story.starts().does(keyed).ends()
+    found = diagnosed("duplicate_effect", story, expecting(ADA))
+    assert found.missing == FORGOTTEN_KEY
+    assert found.evidence == "both requests carried the key k1"
+
+
+def test_forgotten_key_of_an_effect_that_is_legitimately_there_twice() -> None:
+    """Of two identical charges with a key each, the second was booked twice with one key."""
+    one, two = charge("ada", key="k1"), charge("ada", key="k2")
+    story = Story().starts().does(one).applies(two).killed("payments.charge#2.applied")
+    story.starts().does(two).ends()
+    found = diagnosed("duplicate_effect", story, expecting(one, two))
+    assert found.missing == FORGOTTEN_KEY
+    assert "k2" in found.evidence
+
+
+def test_coarse_key() -> None:
+    """The second of two identical charges was taken for a repeat of the first."""
+    keyed = charge("ada", key="hash-of-ada")
+    expected = expecting(keyed, keyed, BOB)
+    story = Story().starts().does(keyed).killed("payments.charge#1.answered")
+    story.starts().repeats(keyed).does(BOB).ends()
+    found = diagnosed("lost_effect", story, expected)
+    assert found.missing == COARSE_KEY
+    request = story.history.requests[1][0]
+    assert found.evidence == (
+        f"the request at event {request} asked for it with the key hash-of-ada, "
+        "which the service had already seen"
+    )
+
+
+def test_early_record() -> None:
+    """Nobody asked for the charge any more, since it stood in the checkpoint as done."""
+    story = Story().starts().does(ADA).asks(BOB).killed("payments.charge#2.received")
+    story.starts().does(EVE).ends()
+    found = diagnosed("lost_effect", story, expecting(ADA, BOB, EVE))
+    assert found.missing == EARLY_RECORD
+    assert found.evidence.startswith("no attempt asked for it after the kill")
+
+
+def test_nothing() -> None:
+    """The resume began at the first step again."""
+    story = Story().starts().does(ADA, BOB).killed("payments.charge#2.answered")
+    story.starts().does(ADA, BOB, EVE).ends()
+    found = diagnosed("silent_restart", story, expecting(ADA, BOB, EVE))
+    assert found.missing == NOTHING
+    assert "it ran 1 of them again" in found.evidence
+
+
+def test_position() -> None:
+    """A complete step was run again, since its completion was not on record."""
+    story = Story().starts().does(ADA, BOB, EVE).killed("payments.charge#3.answered")
+    story.starts().repeats(BOB, EVE).ends()
+    found = diagnosed("redone_step", story, expecting(ADA, BOB, EVE))
+    assert found.missing == POSITION
+
+
+def test_early_finish() -> None:
+    """All charges were done, and so the closing mail was taken for done."""
+    story = Story().starts().does(ADA).killed("payments.charge#1.answered").starts().ends()
+    found = diagnosed("false_success", story, expecting(ADA, mail("owner")))
+    assert found.missing == EARLY_FINISH
+
+
+def test_inputs() -> None:
+    """The resume used a value that only the dead process had."""
+    story = Story().starts().asks(mail("ada", "owes 7")).killed("email.send#1.received")
+    story.starts().does(mail("ada", "owes None")).ends()
+    found = diagnosed("wrong_inputs", story, expecting(mail("ada", "owes 7")))
+    assert found.missing == INPUTS
+    assert "text is 'owes None', not 'owes 7'" in found.evidence
+
+
+def test_half_applied() -> None:
+    """A file that was written in place was left as the kill found it."""
+    expected = teaches(undisturbed(ADA).leaves({"a.txt": "11"}))
+    story = Story().starts().does(ADA).killed("payments.charge#1.answered").starts().ends()
+    found = diagnosed("diverged_state", story.leaves({"a.txt": "1"}), expected)
+    assert "HALF" in found.missing
+    assert found.evidence == "a.txt has other content"
+
+
+@pytest.mark.parametrize("kind", ["stuck", "leftover_process"])
+def test_what_no_checkpoint_explains_has_no_diagnosis(kind: str) -> None:
+    """Their own words say what to look at."""
+    story = Story().starts().does(ADA).ends(1, leftovers=["sleep 600"])
+    [found] = (f for f in judged(story, expecting(ADA)).findings if f.kind == kind)
+    assert found.diagnosis is None
+
+
+def test_a_kind_that_nobody_knows_has_no_diagnosis() -> None:
+    """A checker of the user's own may find what it likes."""
+    strange = Finding(
+        kind="too_slow", operation="task", subject="", expected="", seen="", because=""
+    )
+    assert diagnose(strange, Story().history, expecting(ADA)) is None
+
+
+@pytest.mark.parametrize("missing", [ORDER, FRESH_KEY, FORGOTTEN_KEY, COARSE_KEY, EARLY_RECORD])
+def test_every_gap_is_named_in_words(missing: str) -> None:
+    """A reader who does not know the classes understands the sentence before them."""
+    assert len(missing.split()) >= 5

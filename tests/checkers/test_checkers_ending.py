@@ -1,0 +1,145 @@
+"""How a trial ended and what it left behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from chaoskit.checkers.ending import diverged_state, leftover_process, stuck
+from chaoskit.explore.survey import expect
+from chaoskit.model.events import How
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.scenario import Scenario
+from tests.checkers.builder import Story, charge, expecting, teaches, undisturbed
+
+ADA = charge("ada")
+
+
+def killed() -> Story:
+    """A task that was killed once, and whose resume begins."""
+    return Story().starts().does(ADA).killed("payments.charge#1.answered").starts()
+
+
+# stuck
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        killed().ends(),
+        killed().ends(1).starts().ends(),
+        killed().states("refused", "the inputs differ").ends(1),
+        killed().states("unknown", "no answer", step="charge/1").ends(3),
+    ],
+    ids=["completed", "completed-later", "refused", "unknown"],
+)
+def test_a_legal_end_is_not_stuck(story: Story) -> None:
+    """Success, a refusal and an unknown outcome are ends, at once or at a later attempt."""
+    assert not list(stuck(story.history, expecting(ADA)))
+
+
+def test_a_task_that_never_ends_by_itself_is_stuck() -> None:
+    """Every attempt after the kill fails: the witness is all of them, the kill is not."""
+    story = killed().ends(1).starts().ends(1, says="Traceback\nanother run holds the lock\n")
+    [found] = stuck(story.history, expecting(ADA))
+    assert (found.kind, found.operation, found.subject) == ("stuck", "task", "exit 1")
+    assert found.seen == "2 attempts after the last kill, none of which did"
+    assert found.because == (
+        "the last one ended with status 1; its last words: another run holds the lock"
+    )
+    assert found.witness == tuple(index for index, _ in story.history.attempts[1:])
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "words"),
+    [
+        ("exit", 3, "ended with status 3"),
+        ("signal", 11, "was ended by signal 11 of its own"),
+        ("timeout", 9, "did not end within 1.0 s"),
+        ("not-started", 127, "could not be started"),
+    ],
+)
+def test_the_reason_says_how_the_last_attempt_failed(how: How, code: int, words: str) -> None:
+    """Status, signal, time or no start at all."""
+    [found] = stuck(killed().ends(code, how).history, expecting(ADA))
+    assert found.because == f"the last one {words}"
+    assert found.subject == f"{how} {code}"
+
+
+def test_a_stated_end_of_an_earlier_attempt_is_none() -> None:
+    """A task that refused once and then fails without a word is stuck."""
+    story = killed().states("refused", "busy").ends(1).starts().ends(1)
+    assert len(list(stuck(story.history, expecting(ADA)))) == 1
+
+
+# diverged_state
+
+OUTPUTS = teaches(undisturbed(ADA).leaves({"a.txt": "11", "b.txt": "22"}))
+
+
+def test_outputs_as_an_undisturbed_run_leaves_them_have_not_diverged() -> None:
+    """The same files with the same content."""
+    story = killed().ends().leaves({"b.txt": "22", "a.txt": "11"})
+    assert not list(diverged_state(story.history, OUTPUTS))
+
+
+@pytest.mark.parametrize(
+    ("left", "because"),
+    [
+        ({"a.txt": "11", "b.txt": "99"}, "b.txt has other content"),
+        ({"a.txt": "11"}, "b.txt is missing"),
+        ({"a.txt": "11", "b.txt": "22", "c.txt": "33"}, "c.txt was never expected"),
+        ({}, "a.txt is missing; b.txt is missing"),
+        (
+            {"a.txt": "1", "b.txt": "2", "c.txt": "3", "d.txt": "4"},
+            "a.txt has other content; b.txt has other content; c.txt was never expected and 1 more",
+        ),
+    ],
+)
+def test_outputs_that_differ_have_diverged(left: dict[str, str], because: str) -> None:
+    """Other content, a missing file and a file too many are told by name, three at most."""
+    story = killed().ends().leaves(left)
+    [found] = diverged_state(story.history, OUTPUTS)
+    assert (found.kind, found.operation, found.subject) == ("diverged_state", "outputs", "outputs")
+    assert found.expected == "2 outputs as an undisturbed run leaves them"
+    assert found.because == because
+    assert found.witness == (story.history.events[-1].index,)
+
+
+def test_outputs_do_not_matter_where_no_success_is_claimed() -> None:
+    """A task that refused may leave what it has."""
+    story = killed().states("refused", "the inputs differ").ends(1).leaves({"a.txt": "99"})
+    assert not list(diverged_state(story.history, OUTPUTS))
+
+
+def test_outputs_that_no_two_runs_leave_alike_are_not_compared() -> None:
+    """A log with times in it is no evidence, neither for nor against the task."""
+    first = undisturbed(ADA).leaves({"report.txt": "11", "run.log": "77"})
+    second = undisturbed(ADA).leaves({"report.txt": "11", "run.log": "88"})
+    scenario = Scenario(command=("task",), outputs=("*",))
+    expected = expect(first.history, second.history, scenario)
+    story = killed().ends().leaves({"report.txt": "11", "run.log": "99"})
+    assert not expected.problems
+    assert not list(diverged_state(story.history, expected))
+
+
+# leftover_process
+
+
+def test_an_attempt_that_takes_all_its_processes_along_leaves_none() -> None:
+    """Nothing is alive after the task has ended."""
+    assert not list(leftover_process(killed().ends().history, Expectation()))
+
+
+def test_processes_that_outlive_the_task_are_told() -> None:
+    """The first attempt with leftovers is the witness, and three command lines are enough."""
+    story = (
+        killed()
+        .ends(1, leftovers=["sleep 600", "tail -f log", "sh", "cat"])
+        .starts()
+        .ends(leftovers=["sleep 600"])
+    )
+    [found] = leftover_process(story.history, expecting(ADA))
+    assert (found.kind, found.operation) == ("leftover_process", "task")
+    assert found.seen == "4 after attempt 2"
+    assert found.because == "sleep 600; tail -f log; sh"
+    assert found.witness == (story.history.attempts[1][0],)
