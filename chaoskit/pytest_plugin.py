@@ -75,14 +75,14 @@ class ChaosReport:
         for group in found[:_FINDINGS_MOST]:
             lines.append("")
             lines += [
-                f"{label:<10}{text}" for label, text in four_lines(group[0], summary.scenario)
+                f"{label:<17} {text}" for label, text in four_lines(group[0], summary.scenario)
             ]
             if len(group) > 1:
-                lines.append(f"{'':<10}and {len(group) - 1} more like it")
+                lines.append(f"{'':<18}and {len(group) - 1} more like it")
         if len(found) > _FINDINGS_MOST:
             lines.append(f"and {len(found) - _FINDINGS_MOST} more kinds of finding")
-        lines += [f"{'unknown':<10}{reason}" for reason in summary.unknowns]
-        lines.append(f"{'stored in':<10}{summary.run}")
+        lines += [f"{'unknown':<17} {reason}" for reason in summary.unknowns]
+        lines.append(f"{'stored in':<17} {summary.run}")
         return "\n".join(lines)
 
 
