@@ -1,0 +1,235 @@
+"""The HTTP host: windows, behaviours, and certainty about who is still connected."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaoskit.model.behaviours import parse_behaviour
+from chaoskit.model.effects import Effect
+from chaoskit.model.errors import UsageError
+from chaoskit.model.hosting import RequestInfo, ServiceSettings
+from fake_services.core import Call, Circumstances, HttpRequest, Outcome, json_reply
+from fake_services.host import HttpService
+
+
+class Notes:
+    """A small core: POST /notes keeps a note, everything else only looks."""
+
+    name = "notes"
+    operations = ("note", "look")
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+
+    def reset(self, seed: int) -> None:
+        """Forget all."""
+        self.kept.clear()
+
+    def understand(self, request: HttpRequest) -> Call:
+        """A note, or a look."""
+        if request.method != "POST":
+            return Call(operation="look")
+        effect = Effect(service="notes", kind="note", fields=(("text", request.body.decode()),))
+        return Call(operation="note", key=request.headers.get("idempotency-key"), wants=effect)
+
+    def apply(self, request: HttpRequest, call: Call, circumstances: Circumstances) -> Outcome:
+        """Keep it."""
+        if call.wants is None:
+            return Outcome(reply=json_reply(200, self.kept))
+        if circumstances.in_flight:
+            return Outcome(reply=json_reply(409, "in flight"))
+        times = 2 if circumstances.apply_twice else 1
+        self.kept += [request.body.decode()] * times
+        return Outcome(reply=json_reply(200, "kept"), effects=[call.wants] * times)
+
+
+class Watcher:
+    """An observer that writes down what it is told and refuses where it is asked to."""
+
+    def __init__(self, refuse: str = "") -> None:
+        self.seen: list[str] = []
+        self._refuse = refuse
+
+    def received(self, request: RequestInfo) -> int | None:
+        """Window one."""
+        self.seen.append(f"received {request.operation}")
+        return None if self._refuse == "received" else len(self.seen)
+
+    def applied(self, number: int, effects: Sequence[Effect]) -> bool:
+        """Window two."""
+        self.seen.append(f"applied {len(effects)}")
+        return self._refuse != "applied"
+
+    def answering(self, number: int) -> None:
+        """Just before window three."""
+        self.seen.append("answering")
+
+    def answered(self, number: int, status: int, *, deduped: bool, delivered: bool) -> None:
+        """Window three."""
+        self.seen.append(f"answered {status} {'delivered' if delivered else 'lost'}")
+
+
+Talk = Callable[[str, HttpService], Awaitable[object]]
+
+
+def serve(
+    tmp_path: Path, talk: Talk, watcher: Watcher, behaviours: Sequence[str] = ()
+) -> tuple[object, HttpService]:
+    """Start the service, let ``talk`` speak to it, and stop it."""
+    service = HttpService(Notes())
+
+    async def go() -> object:
+        address = await service.start(watcher, ServiceSettings(tmp_path))
+        service.reset(0, [parse_behaviour(text) for text in behaviours])
+        try:
+            return await talk(address.placeholders["url"], service)
+        finally:
+            await service.stop()
+
+    return asyncio.run(go()), service
+
+
+async def post(url: str, text: str = "a", key: str | None = None) -> object:
+    """One POST: the status, or the name of the error."""
+    headers = {"Idempotency-Key": key} if key else {}
+    async with httpx.AsyncClient() as client:
+        try:
+            return (await client.post(f"{url}/notes", content=text, headers=headers)).status_code
+        except httpx.TransportError as error:
+            return type(error).__name__
+
+
+def test_a_request_passes_its_windows_in_order(tmp_path: Path) -> None:
+    """received, applied with its effects, answering, answered."""
+    watcher = Watcher()
+    status, _ = serve(tmp_path, lambda url, _: post(url), watcher)
+    assert status == 200
+    assert watcher.seen == ["received note", "applied 1", "answering", "answered 200 delivered"]
+
+
+@pytest.mark.parametrize(("window", "effects"), [("received", 0), ("applied", 1)])
+def test_a_sender_that_died_gets_no_answer(tmp_path: Path, window: str, effects: int) -> None:
+    """After a kill at received nothing is changed; after one at applied nothing is answered."""
+    watcher = Watcher(refuse=window)
+    status, service = serve(tmp_path, lambda url, _: post(url), watcher)
+    assert status != 200
+    assert len(service.ledger()) == effects
+    assert not [line for line in watcher.seen if line.startswith("answered")]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "status", "effects"),
+    [
+        ("lose-reply@notes.note#1", "RemoteProtocolError", 1),
+        ("fail-after-commit@notes.note#1", 500, 1),
+        ("late-reply:30ms@notes.note#1", 200, 1),
+        ("apply-twice@notes.note#1", 200, 2),
+        ("lose-reply@notes.note#2", 200, 1),
+        ("fail-after-commit@notes.note#*", 500, 1),
+    ],
+)
+def test_behaviours_do_what_they_say(
+    tmp_path: Path, behaviour: str, status: object, effects: int
+) -> None:
+    """Each behaviour shows at the request that it names, and the ledger has the truth."""
+    found, service = serve(tmp_path, lambda url, _: post(url), Watcher(), [behaviour])
+    assert found == status
+    assert len(service.ledger()) == effects
+
+
+def test_a_key_is_in_flight_until_its_answer_is_out(tmp_path: Path) -> None:
+    """A second request with the key of one whose answer is still to come is a conflict."""
+
+    async def talk(url: str, _: HttpService) -> object:
+        return sorted(
+            map(str, await asyncio.gather(post(url, key="k"), post(url, key="k"), post(url)))
+        )
+
+    found, service = serve(tmp_path, talk, Watcher(), ["late-reply:200ms@notes.note#1"])
+    assert found == ["200", "200", "409"]
+    assert len(service.ledger()) == 2
+
+
+def test_an_unknown_operation_in_a_behaviour_is_refused(tmp_path: Path) -> None:
+    """The error names the operations that there are."""
+    with pytest.raises(UsageError, match="note"):
+        serve(tmp_path, lambda url, _: post(url), Watcher(), ["lose-reply@notes.nota#1"])
+
+
+def test_quiesce_waits_for_what_a_dead_sender_had_sent(tmp_path: Path) -> None:
+    """Bytes that lay in the socket when the sender closed it are applied before quiesce returns."""
+    request = b"POST /notes HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na"
+
+    async def talk(url: str, service: HttpService) -> object:
+        port = int(url.rpartition(":")[2])
+        for _ in range(50):
+            with socket.create_connection(("127.0.0.1", port)) as sender:
+                sender.sendall(request)
+        assert await service.quiesce(5.0)
+        return len(service.ledger())
+
+    found, _ = serve(tmp_path, talk, Watcher())
+    assert found == 50
+
+
+def test_quiesce_says_when_somebody_stays(tmp_path: Path) -> None:
+    """An open connection makes quiesce give up after its time, and say so."""
+
+    async def talk(url: str, service: HttpService) -> object:
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))):
+            return await service.quiesce(0.1)
+
+    assert serve(tmp_path, talk, Watcher())[0] is False
+
+
+async def raw(url: str, data: bytes, answers: int) -> bytes:
+    """Send bytes, read until ``answers`` status lines have come or the connection ends."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+    writer.write(data)
+    got = b""
+    while got.count(b"HTTP/1.1 ") < answers and (more := await reader.read(65536)):
+        got += more
+    writer.close()
+    return got
+
+
+def test_pipelined_requests_are_answered_in_turn(tmp_path: Path) -> None:
+    """Two requests in one packet get two answers, also when the first one is late."""
+    one = b"POST /notes HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na"
+    data = one + one.replace(b"\r\n\r\na", b"\r\n\r\nb")
+    found, service = serve(
+        tmp_path, lambda url, _: raw(url, data, 2), Watcher(), ["late-reply:20ms@notes.note#1"]
+    )
+    assert isinstance(found, bytes)
+    assert found.count(b"HTTP/1.1 200") == 2
+    assert [dict(e.fields)["text"] for e in service.ledger()] == ["a", "b"]
+
+
+def test_chunked_bodies_and_expectations_are_understood(tmp_path: Path) -> None:
+    """A client that asks before it sends, and sends in chunks, is served."""
+    data = (
+        b"POST /notes HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"
+    )
+    _, service = serve(tmp_path, lambda url, _: raw(url, data, 2), Watcher())
+    assert [dict(e.fields)["text"] for e in service.ledger()] == ["abc"]
+
+
+@given(st.binary(min_size=1, max_size=200))
+def test_no_bytes_bring_the_host_down(data: bytes) -> None:
+    """Whatever comes, the next proper request is served."""
+
+    async def talk(url: str, _: HttpService) -> object:
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as sender:
+            sender.sendall(data)
+        return await post(url)
+
+    assert serve(Path(), talk, Watcher())[0] == 200
