@@ -89,10 +89,12 @@ def _with_causes(findings: list[Finding], history: History) -> list[Finding]:
     one fault with its consequences, not three.
     """
     restart = next((f for f in findings if f.kind == "silent_restart"), None)
+    restarted = _attempt_of(restart, history) if restart is not None else 0
     redone = {_attempt_of(f, history): f for f in findings if f.kind == "redone_step"}
 
     def cause(finding: Finding) -> str:
-        if restart is not None and finding.kind in {"duplicate_effect", "redone_step"}:
+        again = finding.kind in {"duplicate_effect", "redone_step"}
+        if restart is not None and again and _attempt_of(finding, history) >= restarted:
             return restart.fingerprint
         if finding.kind == "duplicate_effect":
             culprit = redone.get(_attempt_of(finding, history))
@@ -103,7 +105,9 @@ def _with_causes(findings: list[Finding], history: History) -> list[Finding]:
 
 
 def _attempt_of(finding: Finding, history: History) -> int:
-    """The attempt of a finding's last witness."""
+    """The attempt of a finding's last witness; 0 where it has none."""
+    if not finding.witness:
+        return 0
     body = history.events[finding.witness[-1]].body
     return int(getattr(body, "attempt", 0)) if not isinstance(body, EffectApplied) else body.attempt
 

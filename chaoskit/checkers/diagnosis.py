@@ -4,6 +4,7 @@ class of cases.md, with the evidence in the history.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from chaoskit.checkers.comparison import subject
@@ -32,22 +33,29 @@ def diagnose(finding: Finding, history: History, expectation: Expectation) -> Di
 
 def _duplicate(finding: Finding, history: History, expectation: Expectation) -> Diagnosis:
     bodies = [history.events[index].body for index in finding.witness]
-    effects = [body.effect for body in bodies if isinstance(body, EffectApplied)]
-    keys = [effect.key for effect in effects]
-    if all(keys) and len(set(keys)) == len(keys):
+    effects = [body for body in bodies if isinstance(body, EffectApplied)]
+    keys = [body.effect.key for body in effects]
+    twice = [key for key, number in Counter(keys).items() if key and number > 1]
+    if twice:
+        return Diagnosis(
+            FORGOTTEN_KEY,
+            f"both requests carried the key {twice[0]}",
+            "do not rely on a key alone where the service may forget it: look the effect up first",
+        )
+    if effects and all(keys):
         return Diagnosis(
             FRESH_KEY,
             f"the same effect was asked for with {len(keys)} different keys",
             "derive the key from the run and the step, store it before the effect, and send the "
             "stored one again",
         )
-    if all(keys) and len(set(keys)) == 1:
+    step = _step_at(history, finding.witness[0]) if finding.witness else ""
+    if step and _recorded(history, step, effects[0].attempt if effects else 1):
         return Diagnosis(
-            FORGOTTEN_KEY,
-            f"both requests carried the key {keys[0]}",
-            "do not rely on a key alone where the service may forget it: look the effect up first",
+            POSITION,
+            f"step {step} was complete and recorded, and was run again all the same",
+            "read the record of each completed step before running it",
         )
-    step = _step_at(history, finding.witness[0])
     if step:
         return Diagnosis(
             ORDER,
@@ -104,6 +112,13 @@ def _step_at(history: History, index: int) -> str:
             break
         running = body.step if body.phase == "started" else ""
     return running
+
+
+def _recorded(history: History, step: str, attempt: int) -> bool:
+    return any(
+        body.step == step and body.attempt == attempt and body.phase == "recorded"
+        for _, body in history.steps
+    )
 
 
 def _fixed(missing: str, mend: str) -> Callable[[Finding, History, Expectation], Diagnosis]:

@@ -33,7 +33,9 @@ def diverged_state(history: History, expectation: Expectation) -> Iterator[Findi
     """Declared outputs that differ from those of an undisturbed run."""
     if not history.completed:
         return
-    want, have = expectation.digests, history.digests
+    unstable = expectation.volatile.get("outputs", ())
+    want = expectation.digests
+    have = {name: digest for name, digest in history.digests.items() if name not in unstable}
     names = sorted(n for n in want.keys() | have.keys() if want.get(n) != have.get(n))
     if not names:
         return

@@ -114,11 +114,12 @@ def redone(history: History, expectation: Expectation) -> list[Redo]:
     Where the task reports its steps, they are the measure; elsewhere each request is a step.
     """
     found = redone_steps(history) if history.steps else redone_requests(history, expectation)
-    return [
-        redo
-        for redo in found
-        if not any(fnmatchcase(redo.name, pattern) for pattern in expectation.redo_allowed)
-    ]
+    return [redo for redo in found if not may_be_redone(redo, expectation)]
+
+
+def may_be_redone(what: Done | Redo, expectation: Expectation) -> bool:
+    """Whether the scenario allows to run this again after it was complete."""
+    return any(fnmatchcase(what.name, pattern) for pattern in expectation.redo_allowed)
 
 
 def completed(history: History, expectation: Expectation) -> list[Done]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from chaoskit.checkers.comparison import in_words, subject
-from chaoskit.checkers.progress import Done, Redo, completed, redone
+from chaoskit.checkers.progress import Done, Redo, completed, may_be_redone, redone
+from chaoskit.model.effects import Identity
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
@@ -39,7 +41,7 @@ def silent_restart(history: History, expectation: Expectation) -> Iterator[Findi
     """The task started over from its first step and said nothing."""
     done = completed(history, expectation)
     for attempt, again in _restarts(history, expectation, done).items():
-        before = {d.name if d.identity is None else d.identity for d in done if d.attempt < attempt}
+        before = {_which(d) for d in done if d.attempt < attempt}
         yield Finding(
             kind="silent_restart",
             operation=again[0].name,
@@ -57,22 +59,32 @@ def _restarts(
     history: History, expectation: Expectation, done: Sequence[Done]
 ) -> dict[int, list[Redo]]:
     """Attempts that did all over again what was complete, from the very first step on."""
-    found: dict[int, list[Redo]] = {}
     again: dict[int, list[Redo]] = {}
     for redo in redone(history, expectation):
         again.setdefault(redo.attempt, []).append(redo)
-    for attempt, redos in again.items():
-        before = list(
-            dict.fromkeys(
-                d.name if d.identity is None else d.identity for d in done if d.attempt < attempt
-            )
+    return {
+        attempt: redos
+        for attempt, redos in again.items()
+        if _from_the_start(
+            [_which(d) for d in done if d.attempt < attempt and not may_be_redone(d, expectation)],
+            [_which(redo) for redo in redos],
+            cut_short=_cut_short(history, attempt),
         )
-        repeated = {r.name if r.identity is None else r.identity for r in redos}
-        if not before or before[0] not in repeated:
-            continue
-        cut_short = any(
-            body.attempt == attempt and body.how != "exit" for _, body in history.attempts
-        )
-        if cut_short or repeated >= set(before):
-            found[attempt] = redos
-    return found
+    }
+
+
+def _from_the_start(
+    before: Sequence[Identity | str], redos: Sequence[Identity | str], *, cut_short: bool
+) -> bool:
+    """Whether ``redos`` is all of ``before`` again; of an attempt that was cut short, its head."""
+    if cut_short:
+        return list(redos) == list(before)[: len(redos)]
+    return bool(before) and before[0] in redos and not Counter(before) - Counter(redos)
+
+
+def _cut_short(history: History, attempt: int) -> bool:
+    return any(body.attempt == attempt and body.how != "exit" for _, body in history.attempts)
+
+
+def _which(what: Done | Redo) -> Identity | str:
+    return what.name if what.identity is None else what.identity

@@ -81,16 +81,16 @@ def _expected(history: History) -> list[Effect]:
     """What an undisturbed run booked, and what the services took for a repeat although nothing had
     gone wrong: a second, identical effect that was swallowed by a key is owed all the same.
     """
-    answered: set[str] = set()
+    answered: set[tuple[str, str]] = set()
     swallowed: list[Effect] = []
     for _, body in history.requests:
         reply = history.replies.get(body.request)
         if body.wants is None or body.key is None or reply is None:
             continue
-        if reply[1].deduped and body.key in answered:
+        if reply[1].deduped and (body.service, body.key) in answered:
             swallowed.append(body.wants)
         if reply[1].delivered and reply[1].status < 400:
-            answered.add(body.key)
+            answered.add((body.service, body.key))
     return [body.effect for _, body in history.effects] + swallowed
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from chaoskit.model.errors import UsageError, unknown_name
-from chaoskit.model.points import NAME
+from chaoskit.model.points import COUNT, NAME, ORDINAL, SERVICE
 
 BehaviourKind = Literal[
     "lose-reply", "fail-after-commit", "late-reply", "apply-twice", "forget-keys"
@@ -26,8 +26,8 @@ BehaviourKind = Literal[
 KINDS: tuple[BehaviourKind, ...] = get_args(BehaviourKind)
 
 _FORM = re.compile(
-    rf"(?P<kind>[a-z-]+)(:(?P<ms>\d+)ms)?@(?P<service>[A-Za-z_]\w*)\.(?P<operation>{NAME})"
-    r"#(?P<ordinal>\*|[1-9]\d*)"
+    rf"(?P<kind>[a-z-]+)(:(?P<ms>{COUNT})ms)?@(?P<service>{SERVICE})\.(?P<operation>{NAME})"
+    rf"#(?P<ordinal>\*|{ORDINAL})"
 )
 
 

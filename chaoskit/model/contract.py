@@ -49,7 +49,14 @@ class Contract:
 
     @classmethod
     def of(cls, rules: Mapping[str, str]) -> Contract:
-        """The contract that a mapping of pattern to guarantee declares."""
+        """The contract that a mapping of pattern to guarantee declares.
+
+        Raises:
+            UsageError: a guarantee is unknown, or the text form could not hold a pattern.
+        """
+        for pattern in rules:
+            if not pattern or pattern != pattern.strip() or set(pattern) & set(",="):
+                raise UsageError(f"not a pattern: {pattern!r}; write payments.charge or email.*")
         return cls(tuple((pattern, parse_guarantee(text)) for pattern, text in rules.items()))
 
 

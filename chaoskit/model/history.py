@@ -128,5 +128,5 @@ class History:
                     "read it with the version that wrote it"
                 )
             return cls(msgspec.json.decode(data, type=_Stored).events)
-        except (msgspec.DecodeError, UnicodeDecodeError) as broken:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as broken:
             raise FormatError(f"not a stored history: {broken}") from broken

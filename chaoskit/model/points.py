@@ -21,12 +21,17 @@ Window = Literal["received", "applied", "answered"]
 WINDOWS: tuple[Window, ...] = get_args(Window)
 
 NAME = r"[A-Za-z0-9_][A-Za-z0-9_./:\-]*"
+SERVICE = r"[A-Za-z_]\w*"
+ORDINAL = r"[1-9][0-9]{0,3999}"
+COUNT = r"0|[1-9][0-9]{0,3999}"
+"""Numbers have one way to be written; Python reads no more digits than some 4000."""
+
 _WINDOW = re.compile(
-    rf"(?P<service>[A-Za-z_]\w*)\.(?P<operation>{NAME})#(?P<ordinal>[1-9]\d*)"
+    rf"(?P<service>{SERVICE})\.(?P<operation>{NAME})#(?P<ordinal>{ORDINAL})"
     rf"\.(?P<window>{'|'.join(WINDOWS)})"
 )
-_CROSSING = re.compile(rf"(?P<name>{NAME})#(?P<ordinal>[1-9]\d*)")
-_TIME = re.compile(r"(?P<ms>0|[1-9]\d*)ms")
+_CROSSING = re.compile(rf"(?P<name>{NAME})#(?P<ordinal>{ORDINAL})")
+_TIME = re.compile(rf"(?P<ms>{COUNT})ms")
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -11,10 +11,11 @@ import zlib
 
 import msgspec
 
-from chaoskit.model.errors import FormatError
+from chaoskit.model.errors import FormatError, UsageError
 
 PREFIX = "ck1-"
 _CHECK = 4
+_BROKEN = (binascii.Error, zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,7 +55,10 @@ class ReplayToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     fingerprint: str = ""
 
     def __str__(self) -> str:
-        packed = zlib.compress(msgspec.json.encode(self), 9)
+        try:
+            packed = zlib.compress(msgspec.json.encode(self), 9)
+        except UnicodeEncodeError as broken:
+            raise UsageError(f"a replay token cannot hold {broken.object!r}: not UTF-8") from broken
         body = base64.urlsafe_b64encode(packed).decode().rstrip("=")
         return f"{PREFIX}{body}{_check(body)}"
 
@@ -70,13 +74,15 @@ def parse_token(text: str) -> ReplayToken:
         raise FormatError(
             f"not a replay token of this version: it begins with {text[:8]!r}, not {PREFIX!r}"
         )
+    if not text.isascii():
+        raise FormatError("this replay token is damaged: it has characters that no token has")
     body, check = text[len(PREFIX) : -_CHECK], text[-_CHECK:]
     if _check(body) != check:
         raise FormatError("this replay token is damaged or cut short: paste the whole of it")
     try:
         packed = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
         return msgspec.json.decode(zlib.decompress(packed), type=ReplayToken)
-    except (binascii.Error, zlib.error, msgspec.DecodeError) as broken:
+    except _BROKEN as broken:
         raise FormatError(f"this replay token cannot be read: {broken}") from broken
 
 

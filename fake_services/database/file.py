@@ -22,8 +22,12 @@ from fake_services.database.triggers import (
     triggers_for,
 )
 
-SIDE_FILES = ("-wal", "-shm", "-journal")
+_SIDE_FILES = ("-wal", "-shm", "-journal")
 """What SQLite puts next to a database, by the end of the name."""
+
+
+Schema = tuple[tuple[str, str, str | None], ...]
+"""Name, table and statement of everything that a database declares."""
 
 
 @contextmanager
@@ -66,7 +70,7 @@ def build_template(path: Path, tables_sql: str) -> tuple[list[Table], list[tuple
     Raises:
         ScenarioError: SQLite refuses the statements.
     """
-    remove(path)
+    _remove(path)
     try:
         with closing(sqlite3.connect(path)) as connection:
             connection.executescript(tables_sql)
@@ -82,15 +86,14 @@ def build_template(path: Path, tables_sql: str) -> tuple[list[Table], list[tuple
 
 def renew(path: Path, template: Path | None) -> None:
     """Put a copy of ``template`` at ``path``, or nothing, whatever was there before."""
-    remove(path)
+    _remove(path)
     if template is not None:
         copyfile(template, path)
 
 
-def remove(path: Path) -> None:
-    """Delete a database and everything that SQLite put next to it."""
-    for suffix in ("", *SIDE_FILES):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+def schema_of(connection: sqlite3.Connection) -> Schema:
+    """Every table, index and trigger there is; equal for two files that look the same inside."""
+    return tuple(connection.execute("SELECT name, tbl_name, sql FROM sqlite_schema"))
 
 
 def keep_books(connection: sqlite3.Connection, exact: set[str]) -> tuple[list[Table], bool]:
@@ -133,6 +136,12 @@ def entries_after(connection: sqlite3.Connection, seq: int) -> tuple[int, list[E
 def contents(connection: sqlite3.Connection) -> dict[str, list[Row]]:
     """Every row of every table, in the order of the keys."""
     return {table.name: list(_encoded_rows(connection, table)) for table in read_tables(connection)}
+
+
+def _remove(path: Path) -> None:
+    """Delete a database and everything that SQLite put next to it."""
+    for suffix in ("", *_SIDE_FILES):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _has_books(connection: sqlite3.Connection) -> bool:

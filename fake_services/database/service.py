@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,13 +12,14 @@ from chaoskit.model.errors import UsageError
 from chaoskit.model.hosting import Address, Observer, Service, ServiceSettings
 from fake_services.database.books import SERVICE, Books, Row
 from fake_services.database.file import (
+    Schema,
     build_template,
     contents,
     entries_after,
     keep_books,
     opened,
-    remove,
     renew,
+    schema_of,
 )
 from fake_services.database.schema import Table
 from fake_services.ledger import Ledger
@@ -52,6 +54,8 @@ class DatabaseService:
         self._template: Path | None = None
         self._tables: Sequence[Table] = ()
         self._first_rows: Sequence[tuple[str, Row]] = ()
+        self._first_schema: Schema = ()
+        self._schema: Schema = ()
         self._books = Books(())
         self._ledger = Ledger()
         self._seq = 0
@@ -66,11 +70,13 @@ class DatabaseService:
         folder = settings.folder.absolute()
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / FILE
-        self._template, self._tables, self._first_rows = None, (), ()
+        self._template, self._tables, self._first_rows, self._first_schema = None, (), (), ()
         if tables_sql := settings.options.get("tables", "").strip():
             template = folder / f"{FILE}.template"
             self._tables, self._first_rows = build_template(template, tables_sql)
             self._template = template
+            with opened(template, busy_timeout_s=0) as connection:
+                self._first_schema = schema_of(connection)
         self.reset(0, ())
         url = f"sqlite:///{self._path}"
         return Address({"url": url, "path": str(self._path)}, {"CHAOSKIT_DATABASE_URL": url})
@@ -91,6 +97,7 @@ class DatabaseService:
         self._books = Books(self._tables, self._first_rows)
         self._ledger.clear()
         self._seq = self._collected = 0
+        self._schema = self._first_schema
         self.operations = _operations(self._tables)
 
     async def quiesce(self, timeout_s: float) -> bool:
@@ -109,14 +116,22 @@ class DatabaseService:
         """
         if self._path.exists():
             with opened(self._path, self._busy_timeout_s) as connection:
-                tables, begun = keep_books(connection, {table.name for table in self._tables})
-                self._books.learn(tables)
-                self._seq, entries = entries_after(connection, 0 if begun else self._seq)
-            self.operations = _operations([*self._tables, *tables])
+                if schema_of(connection) != self._schema:
+                    self._look_closely(connection)
+                self._seq, entries = entries_after(connection, self._seq)
             self._ledger.book(self._books.read(entries))
         new = self._ledger.entries[self._collected :]
         self._collected += len(new)
         return new
+
+    def _look_closely(self, connection: sqlite3.Connection) -> None:
+        """Take in tables that are new or were changed; most attempts leave them as they were."""
+        tables, begun = keep_books(connection, {table.name for table in self._tables})
+        if begun:
+            self._seq = 0
+        self._books.learn(tables)
+        self._schema = schema_of(connection)
+        self.operations = _operations([*self._tables, *tables])
 
     def ledger(self) -> Sequence[Effect]:
         """Every effect since the reset that a trigger has booked or `collect` has found.
@@ -144,7 +159,7 @@ class DatabaseService:
     async def stop(self) -> None:
         """Remove the template; the database itself stays for whoever wants to look at it."""
         if self._template is not None:
-            remove(self._template)
+            renew(self._template, None)
             self._template = None
 
 

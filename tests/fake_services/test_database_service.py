@@ -1,5 +1,7 @@
 """The database service with the standard library's client, and with processes that are killed."""
 
+# ruff: noqa: S608 - the statements are the tests' own
+
 from __future__ import annotations
 
 import asyncio
@@ -9,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from hypothesis import strategies as st
 from chaoskit.model.behaviours import parse_behaviour
 from chaoskit.model.effects import Effect
 from chaoskit.model.errors import ScenarioError, UsageError
-from chaoskit.model.hosting import Address, Observer, RequestInfo, ServiceSettings
+from chaoskit.model.hosting import Address, RequestInfo, ServiceSettings
 from fake_services.database.books import in_words
 from fake_services.database.service import DatabaseService, create
 
@@ -32,10 +34,22 @@ CREATE TABLE log (line TEXT, made TEXT DEFAULT CURRENT_TIMESTAMP);
 """
 
 
-class Nobody(Observer):
+class Nobody:
     """An observer that must not be told anything."""
 
     def received(self, request: RequestInfo) -> int | None:
+        """Fail."""
+        raise AssertionError
+
+    def applied(self, number: int, effects: Sequence[Effect]) -> bool:
+        """Fail."""
+        raise AssertionError
+
+    def answering(self, number: int) -> None:
+        """Fail."""
+        raise AssertionError
+
+    def answered(self, number: int, status: int, *, deduped: bool, delivered: bool) -> None:
         """Fail."""
         raise AssertionError
 
@@ -233,6 +247,31 @@ def test_replace_is_no_second_insert(tmp_path: Path) -> None:
     inserted, updated = service.collect()
     assert kinds([inserted, updated]) == ["receipts.insert", "receipts.update"]
     assert fields(updated)["was.amount"] == "5"
+
+
+def test_an_update_that_replaces_another_row_deletes_it(tmp_path: Path) -> None:
+    """UPDATE OR REPLACE into a taken key is an update of one row and a delete of the other."""
+    service, task = started(tmp_path)
+    run(task, "INSERT INTO receipts(customer, amount) VALUES ('Ann', 1), ('Bob', 2)")
+    run(task, "UPDATE OR REPLACE receipts SET customer = 'Bob' WHERE customer = 'Ann'")
+    *_, deleted, updated = service.collect()
+    assert (deleted.kind, fields(deleted)) == (
+        "receipts.delete",
+        {"customer": "Bob", "amount": "2"},
+    )
+    assert fields(updated) == {"customer": "Bob", "amount": "1", "was.customer": "Ann"}
+
+
+def test_an_index_that_is_only_partly_unique_replaces_nothing(tmp_path: Path) -> None:
+    """Rows outside a partial index, or equal only in part of an expression, are all inserts."""
+    service, task = started(
+        tmp_path,
+        "CREATE TABLE t (k, v);"
+        "CREATE UNIQUE INDEX open_only ON t(k) WHERE v = 'open';"
+        "CREATE UNIQUE INDEX computed ON t(k, lower(v) || rowid);",
+    )
+    run(task, "INSERT INTO t VALUES (1, 'done'), (1, 'done'), (1, 'open')")
+    assert kinds(service.collect()) == ["t.insert"] * 3
 
 
 def test_replace_with_recursive_triggers_is_a_delete_and_an_insert(tmp_path: Path) -> None:
