@@ -148,7 +148,9 @@ def main() -> None:
         plain = loop(given.loop_seconds)
         again = sweep(given.points, ("windows",), runs)
         both = sweep(given.points, ("windows", "crossings"), runs)
-    print(f"machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
+    print(
+        f"machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    )
     print(f"sweep of service windows:     {windows:6.1f} trials/s, and {again:.1f} after the loop")
     print(f"windows and crossings:        {both:6.1f} trials/s")
     print(f"plain loop:                   {plain:6.1f} trials/s")

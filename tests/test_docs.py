@@ -36,7 +36,9 @@ def test_the_glossary_has_every_finding_with_its_meaning() -> None:
 def test_the_table_of_scenarios_says_what_they_show() -> None:
     """scenarios/README.md lists every scenario, the broken ones with the findings they declare."""
     rows = dict(
-        re.findall(r"\| `(\w+/\w+\.py)` \| .+? \| (.+?) \|", (ROOT / "scenarios/README.md").read_text())
+        re.findall(
+            r"\| `(\w+/\w+\.py)` \| .+? \| (.+?) \|", (ROOT / "scenarios/README.md").read_text()
+        )
     )
     files = {f"{f.parent.name}/{f.name}": f for f in (ROOT / "scenarios").glob("*/[!_]*.py")}
     assert rows.keys() == files.keys()

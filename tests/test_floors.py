@@ -60,7 +60,9 @@ def _room(file: Path) -> str:
     return file.relative_to(ROOT / "chaoskit").parts[0].removesuffix(".py")
 
 
-CHAOSKIT = [f for f in _files("chaoskit") if f.parent != ROOT / "chaoskit" or f.stem == "pytest_plugin"]
+CHAOSKIT = [
+    f for f in _files("chaoskit") if f.parent != ROOT / "chaoskit" or f.stem == "pytest_plugin"
+]
 
 
 @pytest.mark.parametrize("file", CHAOSKIT, ids=lambda f: str(f.relative_to(ROOT)))
@@ -107,7 +109,9 @@ def test_scenarios_use_public_names(file: Path) -> None:
         assert not name.startswith(("fake_services", "tests"))
 
 
-@pytest.mark.parametrize("module", ["chaoskit.probe", "chaoskit.runtime", "chaoskit.trial.launcher"])
+@pytest.mark.parametrize(
+    "module", ["chaoskit.probe", "chaoskit.runtime", "chaoskit.trial.launcher"]
+)
 def test_what_loads_in_every_attempt_is_light(module: str) -> None:
     """What runs inside a task's process loads no third-party package and no asyncio."""
     code = (

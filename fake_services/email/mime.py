@@ -49,7 +49,8 @@ def read_mail(content: bytes, sender: str, recipients: Sequence[str]) -> Mail:
         # tells who gets what.
         message = BytesHeaderParser(policy=compat32).parsebytes(content)
         text, html = content.decode("utf-8", "replace"), ""
-    headers = [(str(name), _unfolded(str(value))) for name, value in message.raw_items()]
+    sender, recipients = _clean(sender), [_clean(recipient) for recipient in recipients]
+    headers = [(_clean(str(n)), _unfolded(str(value))) for n, value in message.raw_items()]
     to, cc, bcc = _addressed(headers, recipients)
     return Mail(
         sender=_sender(headers) or sender,
@@ -101,8 +102,15 @@ def _addresses(headers: _Headers, wanted: str) -> frozenset[str]:
 
 def _unfolded(raw: str) -> str:
     """A header on one line, its raw UTF-8 (SMTPUTF8) resolved."""
-    text = raw.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return _FOLD.sub("", text).strip()
+    return _FOLD.sub("", _clean(raw)).strip()
+
+
+def _clean(text: str) -> str:
+    """Text that every encoder takes: bytes that were smuggled in are read as UTF-8."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:  # half a character, as UTF-7 can write it
+        return text.encode("utf-8", "replace").decode()
 
 
 def _decoded(text: str) -> str:
@@ -117,7 +125,7 @@ def _word(found: re.Match[str]) -> str:
             raw = binascii.a2b_base64(encoded + "=" * (-len(encoded) % 4))
         else:
             raw = binascii.a2b_qp(encoded, header=True)
-        return raw.decode(charset, "replace")
+        return _clean(raw.decode(charset, "replace"))
     except (LookupError, ValueError):
         return found[0]  # damaged, or in a charset that nobody knows: shown as it came
 
@@ -150,6 +158,6 @@ def _text(part: Message) -> str:
     if charset == "us-ascii":
         charset = "utf-8"  # what says ASCII and is not is UTF-8 more often than anything else
     try:
-        return raw.decode(charset, "replace")
+        return _clean(raw.decode(charset, "replace"))
     except (LookupError, ValueError):
         return raw.decode("utf-8", "replace")

@@ -8,7 +8,7 @@ from chaoskit import Scenario
 
 
 def main() -> None:
-    """Charge by stored key; the mail that closes the run is owed only by the process that began it."""
+    """Charge by stored key; the closing mail is owed only by the process that began the run."""
     services = shop.Shop()
     checkpoint = shop.Checkpoint()
     buyers = shop.inputs()

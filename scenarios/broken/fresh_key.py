@@ -1,4 +1,4 @@
-"""Missing: a stable key. Each attempt makes a new one, so the service's protection never triggers."""
+"""Missing: a stable key. Each attempt makes its own, so the service never sees a repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Missing: a record for each step. Completions are saved by fives; the key hides it from the world."""
+"""Missing: a record for each step. Completions are saved by fives; the key hides it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Missing: the step's result. What an earlier step found out was in the memory of a dead process."""
+"""Missing: the step's result. What an earlier step found out died with its process."""
 
 from __future__ import annotations
 

@@ -63,6 +63,6 @@ scenario = Scenario(
     title="forty customers: a charge by key, a mail by look-up, a row in one transaction",
     task=main,
     services=("payments", "email", "database"),
-    inputs=lambda seed: shop.customers(seed),
+    inputs=shop.customers,
     tables=TABLES,
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from chaoskit.checkers.check import CHECKERS, Checker, judge
+from chaoskit.model.effects import Effect
 from chaoskit.model.events import StatedEnd
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import FINDING_KINDS, Finding, Judgement
@@ -204,7 +205,8 @@ def test_a_redone_step_explains_the_duplicates_of_its_attempt() -> None:
     assert [f.cause for f in judgement.findings if f is not root] == [root.fingerprint]
 
 
-def test_a_redone_step_explains_no_duplicate_of_another_attempt() -> None:
+@pytest.mark.parametrize("redone", [ADA, EVE], ids=["of-attempt-1", "of-attempt-2"])
+def test_a_redone_step_explains_no_duplicate_of_another_attempt(redone: Effect) -> None:
     """What attempt 2 doubled is not the doing of what attempt 3 ran again."""
     story = (
         Story()
@@ -217,7 +219,7 @@ def test_a_redone_step_explains_no_duplicate_of_another_attempt() -> None:
         .applies(KIM)
         .killed("payments.charge#3.applied")
         .starts()
-        .repeats(EVE)
+        .repeats(redone)
         .ends()
     )
     judgement = judged(story, ALL)

@@ -154,6 +154,17 @@ def test_early_record() -> None:
     assert found.evidence.startswith("no attempt asked for it after the kill")
 
 
+def test_a_swallowed_request_explains_its_own_effect_alone() -> None:
+    """A retry that was rightly deduped is no reason for the loss of another charge, whatever they
+    have in common.
+    """
+    keyed = charge("ada", key="k1")
+    story = Story().starts().applies(keyed).killed("payments.charge#1.applied")
+    story.starts().repeats(keyed).does(EVE).ends()
+    found = diagnosed("lost_effect", story, expecting(keyed, BOB, EVE))
+    assert found.missing == EARLY_RECORD
+
+
 def test_nothing() -> None:
     """The resume began at the first step again."""
     story = Story().starts().does(ADA, BOB).killed("payments.charge#2.answered")

@@ -54,6 +54,7 @@ def test_the_first_request_of_the_next_attempt_is_no_successor() -> None:
 def test_a_request_that_failed_or_whose_answer_was_lost_is_not_complete() -> None:
     """Neither tells the task that it is done."""
     assert done(Story().starts().fails(ADA).does(BOB)) == []
+    assert done(Story().starts().fails(ADA, 400).does(BOB)) == []
     assert done(Story().starts().loses(ADA).does(BOB)) == []
 
 

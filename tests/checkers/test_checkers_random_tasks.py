@@ -69,9 +69,9 @@ class Interrupted:
 
 
 @st.composite
-def interrupted(draw: st.DrawFn, *resumes: Resume, unique: bool = False) -> Interrupted:
+def interrupted(draw: st.DrawFn, *resumes: Resume) -> Interrupted:
     """Any task, any point, and a resume that begins where it should, before, or after."""
-    some = st.lists(st.sampled_from(EFFECTS), min_size=1, max_size=10, unique=unique)
+    some = st.lists(st.sampled_from(EFFECTS), min_size=1, max_size=10)
     effects = tuple(draw(some))
     at = draw(st.integers(0, len(effects) - 1))
     window = draw(st.sampled_from(WINDOWS))
@@ -156,7 +156,7 @@ def test_a_service_that_dedupes_hides_no_redo(task: Interrupted) -> None:
     assert judgement.verdict == ("INVALID" if task.begins < task.at else "VALID")
 
 
-@given(interrupted("continues", "repeats", unique=True))
+@given(interrupted("continues", "repeats"))
 def test_a_redo_from_the_first_step_on_is_a_restart_and_any_other_is_not(task: Interrupted) -> None:
     """The redone steps are named one by one, or as one restart."""
     judgement = judged(task.story(dedupes=True), expecting(*task.effects))
@@ -167,7 +167,7 @@ def test_a_redo_from_the_first_step_on_is_a_restart_and_any_other_is_not(task: I
     assert redone == (set() if restart else {name for _, name in names(again)})
 
 
-@given(interrupted("repeats", unique=True))
+@given(interrupted("repeats"))
 def test_every_duplicate_of_a_restart_has_the_restart_as_its_cause(task: Interrupted) -> None:
     """One fault with its consequences is one root."""
     judgement = judged(task.story(), expecting(*task.effects))

@@ -225,6 +225,43 @@ def test_a_restart_that_is_cut_short_is_a_restart() -> None:
     assert len(list(silent_restart(story.history, ALL))) == 1
 
 
+def test_a_redo_that_is_cut_short_is_no_restart() -> None:
+    """An attempt that was killed had begun again only if it began at the first step."""
+    story = (
+        Story()
+        .starts()
+        .does(ADA, BOB, EVE)
+        .killed("payments.charge#3.answered")
+        .starts()
+        .repeats(BOB)
+        .killed("payments.charge#1.answered")
+        .starts()
+        .does(KIM)
+        .ends()
+    )
+    assert not list(silent_restart(story.history, ALL))
+    assert len(list(redone_step(story.history, ALL))) == 1
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["requests", "steps"])
+def test_a_task_that_starts_over_each_time_has_restarted_once(*, recorded: bool) -> None:
+    """Two restarts are one finding, and what they do again is none beside it."""
+
+    def life(story: Story) -> Story:
+        story.starts()
+        for name, effect in (("one", ADA), ("two", BOB), ("three", EVE)):
+            story = story.step(name, "started") if recorded else story
+            story.does(effect)
+            story = story.step(name, "recorded") if recorded else story
+        return story
+
+    story = life(life(life(Story()).killed("8ms")).killed("9ms")).does(KIM).ends()
+    assert [found.seen.split(" began")[0] for found in silent_restart(story.history, ALL)] == [
+        "attempt 2"
+    ]
+    assert not list(redone_step(story.history, ALL))
+
+
 def test_a_first_step_alone_that_is_redone_is_no_restart() -> None:
     """The task ran its first step again and then went on where it was."""
     story = (

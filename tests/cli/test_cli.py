@@ -139,7 +139,9 @@ def test_the_junit_report_counts_as_the_json_does(shell: Shell) -> None:
     assert suite.get("tests") == str(report["trials"] + 1)
     failed = {f["schedule"] for f in report["findings"]}
     assert suite.get("failures") == str(len(failed))
-    names = {case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None}
+    names = {
+        case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None
+    }
     assert names == failed
 
 
@@ -225,8 +227,20 @@ def test_services_run_alone(module: str) -> None:
         found = re.fullmatch(r"export CHAOSKIT_PAYMENTS_URL=(http://127\.0\.0\.1:\d+)\n", line)
         assert found, line
         subprocess.run(
-            ["curl", "-sS", "--fail", "-u", "sk_test_x:", f"{found[1]}/v1/charges"]
-            + ["-d", "amount=4200", "-d", "currency=eur", "-d", "source=tok_visa"],
+            [
+                "curl",
+                "-sS",
+                "--fail",
+                "-u",
+                "sk_test_x:",
+                f"{found[1]}/v1/charges",
+                "-d",
+                "amount=4200",
+                "-d",
+                "currency=eur",
+                "-d",
+                "source=tok_visa",
+            ],
             check=True,
             capture_output=True,
         )

@@ -125,6 +125,7 @@ def test_fields_that_differ_are_volatile_and_nothing_else_is(
     found = surveyed(undisturbed(*first), undisturbed(*second))
     assert {op: set(fields) for op, fields in found.volatile.items()} == noisy
     assert found.problems == ()
+    assert found.effects == tuple(first)
     assert [found.identify(e) for e in first] == [found.identify(e) for e in second]
     assert all(list(fields) == sorted(fields) for fields in found.volatile.values())
 
@@ -270,7 +271,7 @@ def test_an_identical_effect_that_was_swallowed_is_owed() -> None:
         Story()
         .starts()
         .books(charge("ada", key="k1"))
-        .fails(charge("ada", key="k1"))
+        .fails(charge("ada", key="k1"), 400)
         .repeats(charge("ada", key="k1"))
         .ends(),
     ],

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -139,6 +140,7 @@ def test_no_request_is_too_odd_for_an_answer(
     """Any request gets a JSON answer with a sensible status, and only a 202 changes anything."""
     outcome = call(EmailCore(), HttpRequest(method, path, query, headers, body))
     json.loads(outcome.reply.body)
+    msgspec.json.encode(list(outcome.effects))
     assert outcome.reply.status in {200, 202, 400, 404, 405, 422}
     assert bool(outcome.effects) == (outcome.reply.status == 202)
 
@@ -155,6 +157,7 @@ def test_no_request_is_too_odd_for_an_answer(
         ({**MAIL, "headers": {"X-A": "1\nX-B: 2"}}, 422, "validation_error"),
         ({**MAIL, "headers": {"Bcc": "eve@example.com"}}, 422, "validation_error"),
         ({**MAIL, "headers": {"no header": "1"}}, 422, "validation_error"),
+        ({**MAIL, "subject": "\ud800"}, 400, "invalid_json"),
         ({**MAIL, "subject": 17}, 422, "validation_error"),
     ],
 )

@@ -325,7 +325,7 @@ def test_half_a_mail_is_none() -> None:
 @pytest.mark.parametrize(
     "talk",
     [
-        b"\r\n\xff\xfe\r\nVRFY <\xff\xfe\r\nBREW coffee\r\n",
+        b"\r\n\xff\xfe\r\nVRFY <<\xff>>\r\nBREW coffee\r\n",
         b"EHLO c\r\nMAIL FROM:<\xff@x>\r\nRCPT TO:<<>>\r\nDATA\r\n",
         b"X" * 200_000 + b"\r\n",
         b"EHLO c\r\nAUTH PLAIN !\r\nAUTH LOGIN\r\n*\r\nAUTH CRAM-MD5\r\n",

@@ -24,7 +24,7 @@ class Notes:
     """A small core: POST /notes keeps a note, everything else only looks."""
 
     name = "notes"
-    operations = ("note", "look")
+    operations: Sequence[str] = ("note", "look")
 
     def __init__(self) -> None:
         self.kept: list[str] = []

@@ -42,6 +42,15 @@ def test_a_sample_has_the_identity_that_it_was_asked_for(
         assert expected.sample(expected.identify(other)) is None
 
 
+def test_the_scenario_chooses_what_makes_an_effect_the_same() -> None:
+    """Its own identity comes before what the surveys found volatile."""
+    effect = Effect(service="a", kind="b", fields=(("at", "1"), ("who", "ada")))
+    plain = Expectation(volatile={"a.b": ("at",)})
+    chosen = Expectation(volatile={"a.b": ("at",)}, identity={"a.b": ("at",)})
+    assert plain.identify(effect).fields == (("who", "ada"),)
+    assert chosen.identify(effect).fields == (("at", "1"),)
+
+
 @given(st.lists(EFFECTS, max_size=4), CONTRACTS.map(str))
 def test_every_expectation_comes_back_from_its_stored_form(
     effects: list[Effect], rules: str

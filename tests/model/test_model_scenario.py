@@ -91,6 +91,13 @@ def test_what_can_be_run_is_accepted(given_: dict[str, Any]) -> None:
     assert all(getattr(scenario, name) == value for name, value in given_.items())
 
 
+def test_what_is_not_said_has_its_default() -> None:
+    """No service, no output, no time limit, and four attempts after the last fault."""
+    scenario = Scenario(task=task)
+    assert (scenario.services, scenario.outputs, scenario.redo) == ((), (), ())
+    assert (scenario.timeout_s, scenario.attempts_max) == (None, 4)
+
+
 def test_a_scenario_is_a_value() -> None:
     """It cannot be changed after it was made, and its refusal is a usage error."""
     scenario = Scenario(task=task)

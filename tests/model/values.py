@@ -30,12 +30,14 @@ SERVICES = st.builds(
     st.text(WORD + "éßπ", max_size=8),
 )
 
-ORDINALS = st.integers(1, 10**6) | st.integers(min_value=1)
+ORDINALS = st.integers(1, 10**6) | st.integers(1, 10**18 - 1)
+
+DELAYS = st.integers(0, 10**18 - 1)
 
 POINTS: st.SearchStrategy[Point] = (
     st.builds(WindowPoint, SERVICES, NAMES, ORDINALS, st.sampled_from(WINDOWS))
     | st.builds(CrossingPoint, NAMES, ORDINALS)
-    | st.builds(TimePoint, st.integers(min_value=0))
+    | st.builds(TimePoint, DELAYS)
 )
 
 FAULTS: st.SearchStrategy[Fault] = st.builds(kill, POINTS)
@@ -52,7 +54,7 @@ BEHAVIOURS = st.sampled_from(KINDS).flatmap(
         SERVICES,
         NAMES,
         st.none() | ORDINALS,
-        st.integers(min_value=0) if kind == "late-reply" else st.just(0),
+        DELAYS if kind == "late-reply" else st.just(0),
     )
 )
 

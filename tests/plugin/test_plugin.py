@@ -20,7 +20,7 @@ def test_marked(chaos):
 
 def test_mended(chaos):
     report = chaos.command(
-        ["bash", r"{ROOT / 'tests' / 'tasks' / 'task.sh'}", "{{payments.url}}"],
+        ["bash", r"{ROOT / "tests" / "tasks" / "task.sh"}", "{{payments.url}}"],
         services=["payments"], points=3,
     )
     assert report.verdict == "VALID"
@@ -31,7 +31,9 @@ def test_mended(chaos):
 def test_a_finding_fails_the_test_with_its_four_lines(pytester: pytest.Pytester) -> None:
     """What, where, expected and seen with the reason, and one replay command."""
     pytester.makepyfile(TEST)
-    result = pytester.runpytest_subprocess("--chaos-seed=5", "--strict-markers", "-p", "no:randomly")
+    result = pytester.runpytest_subprocess(
+        "--chaos-seed=5", "--strict-markers", "-p", "no:randomly"
+    )
     result.assert_outcomes(passed=1, failed=1)
     text = result.stdout.str()
     assert "chaoskit: --chaos-seed=5" in text

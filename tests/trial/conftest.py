@@ -31,12 +31,18 @@ def run_task(tmp_path: Path) -> RunTask:
             target = Target(scenario=str(file))
         else:
             target = Target(command=what)
-        return asyncio.run(_run(target, schedules, timeout_s))
+        work = tmp_path / "work"
+        work.mkdir(exist_ok=True)
+        histories = asyncio.run(_run(target, schedules, timeout_s, work))
+        assert not list(work.iterdir()), "a work folder was left behind"
+        return histories
 
     return run
 
 
-async def _run(target: Target, schedules: Sequence[str], timeout_s: float) -> list[History]:
-    async with Supervisor(load(target), seed=0) as supervisor:
+async def _run(
+    target: Target, schedules: Sequence[str], timeout_s: float, work: Path
+) -> list[History]:
+    async with Supervisor(load(target), seed=0, work_root=work) as supervisor:
         supervisor.timeout_s = timeout_s
         return [await supervisor.run(parse_schedule(text)) for text in schedules]

@@ -22,7 +22,6 @@ from chaoskit.model.events import (
 from chaoskit.model.history import History
 from chaoskit.model.token import CommandSpec
 from chaoskit.trial.output import HEAD_BYTES, TAIL_BYTES
-from chaoskit.trial.workspace import PREFIX, default_root
 from tests.trial.conftest import RunTask
 
 TASKS = Path(__file__).parents[1] / "tasks"
@@ -184,7 +183,7 @@ def test_the_whole_tree_dies_with_the_task(run_task: RunTask) -> None:
     scenario = Scenario(task=main, outputs=("pid",))
     """
     (history,) = run_task(source, ["kill@spawned#1"])
-    assert [b.how for _, b in history.attempts][0] == "killed"
+    assert history.attempts[0][1].how == "killed"
     assert not [p for p in psutil.process_iter() if "601" in _words(p)]
 
 
@@ -315,11 +314,9 @@ def test_effects_of_a_request_in_flight_at_the_kill_are_booked_before_the_resume
         assert index < end
 
 
-def test_no_folder_and_no_process_is_left(run_task: RunTask) -> None:
-    """After a supervisor has closed, its work folder and its launcher are gone."""
-    before = set(default_root().glob(f"{PREFIX}*"))
+def test_no_process_is_left(run_task: RunTask) -> None:
+    """After a supervisor has closed, its launcher is gone (the fixture looks at the folders)."""
     run_task(CHARGER, ["kill@payments.charge#2.applied"])
-    assert set(default_root().glob(f"{PREFIX}*")) <= before
     mine = psutil.Process(os.getpid()).children(recursive=True)
     assert not [p for p in mine if "chaoskit.trial.launcher" in _words(p)]
 
