@@ -49,7 +49,12 @@ def compare(history: History, expectation: Expectation) -> Comparison:
 
 def subject(identity: Identity) -> str:
     """A short stable text for an identity, for fingerprints."""
-    return "|".join(f"{name}={value}" for name, value in identity.fields)
+    return "|".join(f"{_plain(name)}={_plain(value)}" for name, value in identity.fields)
+
+
+def _plain(text: str) -> str:
+    """``text`` without the two separators, so that no value can pass for two."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("=", "\\=")
 
 
 def in_words(identity: Identity, expectation: Expectation) -> str:

@@ -1,64 +1,166 @@
-"""How far each attempt had come: which steps and requests were complete before the next one began.
+"""How far each attempt had come: what was complete before the next one began, and was done again.
 
-A step counts as completed once its completion was recorded or its successor has started.
+Where the task reports its steps, they are the measure; elsewhere each request for an effect is a
+step. A reported step is complete once it was recorded; in a task that records nothing, and for
+requests, once its successor has started.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
+from itertools import pairwise
 
 from chaoskit.model.effects import Identity
 from chaoskit.model.events import RequestReceived
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 
+Which = Identity | str
+"""What makes two pieces of work the same one: a request's identity, or a step's name."""
+
 
 @dataclass(frozen=True, slots=True)
-class Redo:
-    """Something completed in an earlier attempt that ``attempt`` did again.
+class Work:
+    """One step that an attempt began or completed at event ``index``.
 
-    ``name`` is the step, or the operation where only requests show it; ``first`` and ``again``
-    are the events; ``identity`` is known for requests.
+    ``name`` is the step, or the operation where only requests show it; ``identity`` is known for
+    requests.
     """
-
-    attempt: int
-    name: str
-    first: int
-    again: int
-    identity: Identity | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """Something that was complete when its attempt ended."""
 
     attempt: int
     name: str
     index: int
     identity: Identity | None = None
 
+    @property
+    def which(self) -> Which:
+        """See `Which`."""
+        return self.name if self.identity is None else self.identity
 
-def completed_steps(history: History) -> list[Done]:
+
+@dataclass(frozen=True, slots=True)
+class Redo:
+    """Work that was complete at event ``first`` and that ``again`` began once more."""
+
+    first: int
+    again: Work
+
+    @property
+    def attempt(self) -> int:
+        """The attempt that did it again."""
+        return self.again.attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """``done``: completed work of every attempt, in order. ``redone``: what was begun again.
+
+    Both without what the scenario allows to be run again. ``allowed``: how often an undisturbed
+    run does each piece.
+    """
+
+    done: Sequence[Work]
+    redone: Sequence[Redo]
+    allowed: Mapping[Which, int]
+
+    def done_before(self, attempt: int) -> list[Work]:
+        """What earlier attempts had completed, each piece as often as an undisturbed run has it."""
+        left = dict(self.allowed)
+        found: list[Work] = []
+        for work in self.done:
+            room = left.get(work.which, 1)
+            if work.attempt < attempt and room > 0:
+                left[work.which] = room - 1
+                found.append(work)
+        return found
+
+
+@lru_cache(maxsize=1)
+def progress(history: History, expectation: Expectation) -> Progress:
+    """How far each attempt had come. The last answer is kept: several checkers ask."""
+    if history.steps:
+        begun, done = _begun_steps(history), _completed_steps(history)
+        allowed: Mapping[Which, int] = Counter(expectation.steps)
+    else:
+        begun, done = (
+            _begun_requests(history, expectation),
+            _completed_requests(history, expectation),
+        )
+        allowed = dict(expectation.requests)
+    patterns = expectation.redo_allowed
+    begun, done = (
+        [w for w in works if not any(fnmatchcase(w.name, p) for p in patterns)]
+        for works in (begun, done)
+    )
+    return Progress(done, list(_redone(begun, done, allowed)), allowed)
+
+
+def _redone(
+    begun: Sequence[Work], done: Sequence[Work], allowed: Mapping[Which, int]
+) -> Iterator[Redo]:
+    """Work that was begun although earlier attempts had left none of it to do.
+
+    An undisturbed run does each piece a known number of times. What earlier attempts have completed
+    of these is not to be begun again.
+    """
+    first: dict[Which, int] = {}
+    settled: Counter[Which] = Counter()
+    asked: Counter[Which] = Counter()
+    waiting = list(reversed(done))
+    attempt = 0
+    for work in begun:
+        if work.attempt != attempt:
+            attempt = work.attempt
+            asked.clear()
+            while waiting and waiting[-1].attempt < attempt:
+                earlier = waiting.pop()
+                settled[earlier.which] += 1
+                first.setdefault(earlier.which, earlier.index)
+        which = work.which
+        asked[which] += 1
+        if settled[which] and asked[which] > allowed.get(which, 1) - settled[which]:
+            yield Redo(first[which], work)
+
+
+def _begun_steps(history: History) -> list[Work]:
+    return [
+        Work(body.attempt, body.step, index)
+        for index, body in history.steps
+        if body.phase == "started"
+    ]
+
+
+def _completed_steps(history: History) -> list[Work]:
     """Steps that the task itself reported, complete by record or by a successor."""
-    records = any(body.phase == "recorded" for _, body in history.steps)
-    done: list[Done] = []
-    for position, (index, body) in enumerate(history.steps):
-        if records:
-            complete = body.phase == "recorded"
-        else:
-            later = history.steps[position + 1 :]
-            complete = body.phase == "started" and any(
-                other.attempt == body.attempt and other.step != body.step for _, other in later
-            )
-        if complete:
-            done.append(Done(body.attempt, body.step, index))
-    return done
+    recorded = [
+        Work(body.attempt, body.step, index)
+        for index, body in history.steps
+        if body.phase == "recorded"
+    ]
+    if recorded:
+        return recorded
+    begun = _begun_steps(history)
+    last = {work.attempt: work for work in begun}
+    return [
+        work
+        for work in begun
+        if last[work.attempt].index > work.index and last[work.attempt].name != work.name
+    ]
 
 
-def completed_requests(history: History, expectation: Expectation) -> list[Done]:
+def _begun_requests(history: History, expectation: Expectation) -> list[Work]:
+    return [
+        _work(index, body, expectation)
+        for index, body in history.requests
+        if body.wants is not None
+    ]
+
+
+def _completed_requests(history: History, expectation: Expectation) -> list[Work]:
     """Requests for an effect that were answered and followed by another one in the same attempt.
 
     Empty where the undisturbed run has no fixed order: there a successor proves nothing.
@@ -66,73 +168,17 @@ def completed_requests(history: History, expectation: Expectation) -> list[Done]
     if not expectation.ordered:
         return []
     asks = [(index, body) for index, body in history.requests if body.wants is not None]
-    done: list[Done] = []
-    for position, (index, body) in enumerate(asks[:-1]):
+    done: list[Work] = []
+    for (index, body), (follower_index, follower) in pairwise(asks):
         reply = history.replies.get(body.request)
         if reply is None or not reply[1].delivered or reply[1].status >= 400:
             continue
-        follower_index, follower = asks[position + 1]
         if follower.attempt == body.attempt and follower_index > reply[0]:
-            done.append(Done(body.attempt, _name(body), index, _identity(body, expectation)))
+            done.append(_work(index, body, expectation))
     return done
 
 
-def redone_steps(history: History) -> Iterator[Redo]:
-    """Reported steps that were started again after they were complete."""
-    first: dict[str, Done] = {}
-    for done in completed_steps(history):
-        first.setdefault(done.name, done)
-    for index, body in history.steps:
-        known = first.get(body.step)
-        if body.phase == "started" and known is not None and body.attempt > known.attempt:
-            yield Redo(body.attempt, body.step, known.index, index)
-
-
-def redone_requests(history: History, expectation: Expectation) -> Iterator[Redo]:
-    """Requests for an effect that were sent again after they were complete.
-
-    An undisturbed run asks for each effect a known number of times. What earlier attempts have
-    completed of these may not be asked for again.
-    """
-    done = completed_requests(history, expectation)
-    allowed = expectation.request_counts
-    asked: Counter[tuple[int, Identity]] = Counter()
-    for index, body in history.requests:
-        if body.wants is None:
-            continue
-        identity = _identity(body, expectation)
-        asked[body.attempt, identity] += 1
-        before = [d for d in done if d.identity == identity and d.attempt < body.attempt]
-        left = allowed.get(identity, 0) - len(before)
-        if before and asked[body.attempt, identity] > left:
-            yield Redo(body.attempt, _name(body), before[0].index, index, identity)
-
-
-def redone(history: History, expectation: Expectation) -> list[Redo]:
-    """All redone work that the scenario does not allow.
-
-    Where the task reports its steps, they are the measure; elsewhere each request is a step.
-    """
-    found = redone_steps(history) if history.steps else redone_requests(history, expectation)
-    return [redo for redo in found if not may_be_redone(redo, expectation)]
-
-
-def may_be_redone(what: Done | Redo, expectation: Expectation) -> bool:
-    """Whether the scenario allows to run this again after it was complete."""
-    return any(fnmatchcase(what.name, pattern) for pattern in expectation.redo_allowed)
-
-
-def completed(history: History, expectation: Expectation) -> list[Done]:
-    """All completed work, by the same measure as `redone`."""
-    if history.steps:
-        return completed_steps(history)
-    return completed_requests(history, expectation)
-
-
-def _name(body: RequestReceived) -> str:
-    return f"{body.service}.{body.operation}"
-
-
-def _identity(body: RequestReceived, expectation: Expectation) -> Identity:
+def _work(index: int, body: RequestReceived, expectation: Expectation) -> Work:
     assert body.wants is not None
-    return expectation.identify(body.wants)
+    identity = expectation.identify(body.wants)
+    return Work(body.attempt, f"{body.service}.{body.operation}", index, identity)

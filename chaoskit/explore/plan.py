@@ -6,12 +6,13 @@ Everything here follows from histories and a seed; the same ones give the same p
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, get_args
 
 from chaoskit.model.events import Crossed, RequestReceived
 from chaoskit.model.history import History
-from chaoskit.model.points import WINDOWS, CrossingPoint, Point, TimePoint, WindowPoint
+from chaoskit.model.points import NAME, WINDOWS, CrossingPoint, Point, TimePoint, WindowPoint
 from chaoskit.model.schedule import Schedule, kill
 
 Mechanism = Literal["windows", "crossings", "times"]
@@ -32,12 +33,17 @@ def points(history: History, mechanisms: Sequence[Mechanism], attempt: int = 1) 
     found: dict[Point, None] = {}
     for event in history.events:
         body = event.body
+        if getattr(body, "attempt", None) != attempt:
+            continue
         if isinstance(body, RequestReceived) and "windows" in mechanisms:
-            if body.attempt == attempt:
-                for window in WINDOWS:
-                    point = WindowPoint(body.service, body.operation, body.ordinal, window)
-                    found[point] = None
-        elif isinstance(body, Crossed) and "crossings" in mechanisms and body.attempt == attempt:
+            for window in WINDOWS:
+                found[WindowPoint(body.service, body.operation, body.ordinal, window)] = None
+        # a task in another language may send any name
+        elif (
+            isinstance(body, Crossed)
+            and "crossings" in mechanisms
+            and re.fullmatch(NAME, body.name)
+        ):
             found[CrossingPoint(body.name, body.ordinal)] = None
     return list(found)
 

@@ -17,7 +17,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     ``effects`` holds one witness per expected effect in the order of the first survey, identical
     ones as often as they happen. ``order`` lists the same by identity. ``volatile`` names, per
     operation, the fields that differed between the surveys. ``requests`` counts the requests
-    that ask for each effect. ``ordered`` says that both surveys had the same sequence of effects
+    that ask for each effect. ``steps`` are the steps that the task reports, in order, each as often
+    as it begins. ``ordered`` says that both surveys had the same sequence of effects
     and that no two requests overlapped, which is what lets a successor prove a step complete.
     ``problems`` says in sentences why the survey does not repeat; empty when it does.
     """

@@ -14,11 +14,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import threading
 
 PATH_VARIABLE = "CHAOSKIT_PROBE"
 WAIT_VARIABLE = "CHAOSKIT_PROBE_WAIT"
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:\-]*")
+"""As `chaoskit.model.points.NAME`, which this floor may not import at run time."""
 
 
 class _Channel:
@@ -72,9 +76,14 @@ def point(name: str) -> None:
 
     Args:
         name: letters, digits and ``_ . / : -``; the same each time the same place is passed.
+
+    Raises:
+        ValueError: a trial is listening, and the name has other characters.
     """
     channel = _channel()
     if channel is not None:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"not a name for a crossing: {name!r}; use letters, digits, _ . / : -")
         channel.cross(name)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaoskit.checkers.progress import completed, redone
+from chaoskit.checkers.progress import progress
 from chaoskit.model.expectation import Expectation
 from tests.checkers.builder import Story, charge, expecting, mail, teaches, undisturbed
 
@@ -14,15 +14,15 @@ def done(story: Story, expected: Expectation = ALL) -> list[tuple[int, str]]:
     """The attempt and the customer (or step) of everything complete."""
     return [
         (d.attempt, d.name if d.identity is None else dict(d.identity.fields)["customer"])
-        for d in completed(story.history, expected)
+        for d in progress(story.history, expected).done
     ]
 
 
 def again(story: Story, expected: Expectation = ALL) -> list[tuple[int, str]]:
     """The attempt and the customer (or step) of everything done again."""
     return [
-        (r.attempt, r.name if r.identity is None else dict(r.identity.fields)["customer"])
-        for r in redone(story.history, expected)
+        (w.attempt, w.name if w.identity is None else dict(w.identity.fields)["customer"])
+        for w in (redo.again for redo in progress(story.history, expected).redone)
     ]
 
 
