@@ -168,7 +168,7 @@ class Store:
                     trial.position,
                     msgspec.json.encode(trial.judgement).decode(),
                     trial.landed,
-                    zlib.compress(history),
+                    zlib.compress(history, 1),
                 ),
             )
 

@@ -11,6 +11,8 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
+from chaoskit.model.secrets import BLOT, is_secret_name, without_secrets
+
 Fields = tuple[tuple[str, str], ...]
 """Named values, sorted by name; nested ones have dotted names (``metadata.order``)."""
 
@@ -56,7 +58,7 @@ class Identity(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 def flatten(values: Mapping[str, object], prefix: str = "") -> Fields:
-    """Nested mappings and sequences as sorted ``(dotted name, text)`` pairs.
+    """Nested mappings and sequences as sorted ``(dotted name, text)`` pairs, without secrets.
 
     Args:
         values: any JSON-like mapping.
@@ -70,11 +72,13 @@ def flatten(values: Mapping[str, object], prefix: str = "") -> Fields:
 
 def _flat(name: str, value: object) -> list[tuple[str, str]]:
     if isinstance(value, str):
-        return [(name, value)]
+        return [(name, BLOT if is_secret_name(name) else without_secrets(value))]
     if isinstance(value, Mapping):
         return list(flatten(value, f"{name}."))
     if isinstance(value, (list, tuple)):
         return [pair for i, item in enumerate(value) for pair in _flat(f"{name}.{i}", item)]
+    if value is not None and is_secret_name(name):
+        return [(name, BLOT)]
     return [(name, "" if value is None else str(value))]
 
 

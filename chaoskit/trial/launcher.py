@@ -110,6 +110,7 @@ class Launcher:
             self._say({"loaded": traceback.format_exc(limit=-3)})
             return
         self._task = task
+        "".encode("idna")  # every connection by host name needs this codec: import it once, here
         gc.collect()
         gc.freeze()  # keep the shared pages shared: a collection in a child would copy them all
         self._say({"loaded": ""})

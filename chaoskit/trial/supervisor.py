@@ -24,6 +24,7 @@ from chaoskit.model.events import (
 from chaoskit.model.history import History
 from chaoskit.model.hosting import Address, RequestInfo, Service, ServiceSettings
 from chaoskit.model.schedule import Fault, Schedule
+from chaoskit.model.secrets import without_secrets
 from chaoskit.trial.addresses import Addresses, addresses
 from chaoskit.trial.launching import Launching
 from chaoskit.trial.loading import Loaded
@@ -171,7 +172,7 @@ class Supervisor:
             seconds=round(time.monotonic() - began, 6),
             leftovers=tuple(leftovers),
             output_bytes=output.total,
-            output_tail=text[-_TAIL_CHARACTERS:],
+            output_tail=without_secrets(text)[-_TAIL_CHARACTERS:],
         )
         self._recorder.add(ended)
         return ended
