@@ -44,6 +44,7 @@ class HttpService:
         self._behaviours: tuple[Behaviour, ...] = ()
         self._counts: Counter[str] = Counter()
         self._in_flight: Counter[str] = Counter()
+        self._late: set[asyncio.TimerHandle] = set()
         self._port = 0
 
     async def start(self, observer: Observer, settings: ServiceSettings) -> Address:
@@ -77,6 +78,9 @@ class HttpService:
         self._behaviours = mine
         self._counts.clear()
         self._in_flight.clear()
+        for timer in self._late:
+            timer.cancel()  # an answer to the old world must not be told of in the new one
+        self._late.clear()
 
     def behaviours_for(self, operation: str) -> list[Behaviour]:
         """Count one more request for ``operation`` and say how the service misbehaves at it."""
@@ -133,7 +137,7 @@ class HttpService:
         if late is None:
             send()
         else:
-            asyncio.get_running_loop().call_later(late.delay_ms / 1000, send)
+            self._late.add(asyncio.get_running_loop().call_later(late.delay_ms / 1000, send))
 
     def _circumstances(
         self, call: Call, behaviours: dict[BehaviourKind, Behaviour]

@@ -12,7 +12,6 @@ which trials it has.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -68,12 +67,7 @@ class Store:
         self._lock: int | None = None
         file = folder / FILE
         if writable:
-            self._lock = os.open(folder, os.O_RDONLY)
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                os.close(self._lock)
-                raise UsageError(f"{folder} is being written by another chaoskit") from None
+            self._lock = _lock(folder)
         elif not file.is_file():
             raise UsageError(f"{folder} holds no campaign: there is no {FILE} in it")
         self._db = sqlite3.connect(file)
@@ -214,6 +208,19 @@ class Store:
     def artefacts(self, wave: int, position: int) -> Path:
         """Where the artefacts of one failed trial go."""
         return self.folder / "trials" / f"{wave}-{position:05d}"
+
+
+def _lock(folder: Path) -> int:
+    """A lock on ``folder`` that the kernel gives back when this process ends, however it ends."""
+    import fcntl  # not on Windows, where no task can be run either
+
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise UsageError(f"{folder} is being written by another chaoskit") from None
+    return lock
 
 
 def identity(*parts: bytes) -> str:

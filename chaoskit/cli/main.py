@@ -87,10 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         code = cli.main(words, prog_name="chaoskit", standalone_mode=False, obj=command)
-    except click.exceptions.Abort:
-        code = INTERRUPTED
-    except KeyboardInterrupt:
-        errors.print("interrupted: the same command goes on from here")
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        errors.print("interrupted; a campaign goes on when the same command is given again")
         code = INTERRUPTED
     except click.ClickException as wrong:
         wrong.show()

@@ -22,6 +22,8 @@ from chaoskit.reporting.machine import write_json, write_junit
 from chaoskit.reporting.summary import Summary, summarize
 from chaoskit.reporting.terminal import show
 
+_SECONDS = click.FloatRange(min=0, min_open=True)
+
 
 def console() -> Console:
     """Where reports go: standard output, in colour where it is a terminal (and NO_COLOR unset)."""
@@ -70,11 +72,20 @@ def mechanisms_of(text: str) -> tuple[Mechanism, ...]:
 @click.option("--tables", type=click.Path(path_type=Path), help="SQL that makes the database's.")
 @click.option("--at", "only", multiple=True, metavar="POINT", help="Only this point or schedule.")
 @click.option("--mechanisms", default="windows,crossings", show_default=True, help="Where to kill.")
-@click.option("--times", default=0, help="Also kill at so many random moments.")
+@click.option(
+    "--times", type=click.IntRange(min=0), default=0, help="Also kill at so many random moments."
+)
 @click.option("--depth", default=1, show_default=True, help="Kills in one trial, at most.")
 @click.option("--max-points", type=click.IntRange(min=1), help="Sample so many trials a wave.")
-@click.option("--max-time", metavar="SECONDS", type=float, help="Start no trial after so long.")
-@click.option("--timeout", metavar="SECONDS", type=float, help="Kill an attempt that takes longer.")
+@click.option(
+    "--max-time",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    help="Start no trial after so long.",
+)
+@click.option(
+    "--timeout", metavar="SECONDS", type=_SECONDS, help="Kill an attempt that takes longer."
+)
 @click.option("--seed", default=0, show_default=True, help="Decides inputs and samples.")
 @click.option("-j", "--jobs", default="auto", show_default=True, help="Workers.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write JSON here.")

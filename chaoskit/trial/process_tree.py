@@ -108,9 +108,9 @@ def kill(root: int) -> list[int]:
             break
         if len(alive) > 1:
             alive = [pid for pid in freeze(root) if pid not in killed] or alive
-        watches = _watch(alive)
+        deaths = _Deaths(alive)
         _signal(alive, signal.SIGKILL)
-        _await_death(watches)
+        deaths.wait()
         killed.extend(alive)
     return killed
 
@@ -121,7 +121,7 @@ def await_end(root: int, timeout_ms: int) -> list[str]:
         alive = descendants(root)
         if not alive:
             return []
-        if not _await_death(_watch(alive), timeout_ms):
+        if not _Deaths(alive).wait(timeout_ms):
             return [command_line(pid) for pid in descendants(root)]
     return [command_line(pid) for pid in descendants(root)]
 
@@ -141,24 +141,36 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def _watch(pids: Iterable[int]) -> list[int]:
-    """File descriptors that turn readable when their process is dead (empty off Linux)."""
-    watches = []
-    if hasattr(os, "pidfd_open"):
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                watches.append(os.pidfd_open(pid))
-    return watches
+class _Deaths:
+    """Waits until processes are dead: by pidfd on Linux, by asking again and again elsewhere."""
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._pids = list(pids)
+        self._watches: list[int] = []
+        if hasattr(os, "pidfd_open"):
+            for pid in self._pids:
+                with suppress(ProcessLookupError):
+                    self._watches.append(os.pidfd_open(pid))
+
+    def wait(self, timeout_ms: int = _DEATH_TIMEOUT_MS) -> bool:
+        """Whether all of them are dead, after at most ``timeout_ms`` for each."""
+        if not hasattr(os, "pidfd_open"):
+            found = [p for p in map(_process, self._pids) if p is not None]
+            return not psutil.wait_procs(found, timeout_ms / 1000)[1]
+        try:
+            return all(_readable(watch, timeout_ms) for watch in self._watches)
+        finally:
+            for watch in self._watches:
+                os.close(watch)
 
 
-def _await_death(watches: list[int], timeout_ms: int = _DEATH_TIMEOUT_MS) -> bool:
-    try:
-        for watch in watches:
-            poll = select.poll()
-            poll.register(watch, select.POLLIN)
-            if not poll.poll(timeout_ms):
-                return False
-        return True
-    finally:
-        for watch in watches:
-            os.close(watch)
+def _readable(watch: int, timeout_ms: int) -> bool:
+    poll = select.poll()
+    poll.register(watch, select.POLLIN)
+    return bool(poll.poll(timeout_ms))
+
+
+def _process(pid: int) -> psutil.Process | None:
+    with suppress(psutil.Error):
+        return psutil.Process(pid)
+    return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from itertools import count
@@ -13,7 +14,7 @@ from typing import Self
 
 from chaoskit.model.behaviours import parse_behaviour
 from chaoskit.model.effects import Effect
-from chaoskit.model.errors import HarnessError, unknown_name
+from chaoskit.model.errors import HarnessError, UsageError, unknown_name
 from chaoskit.model.events import (
     AttemptEnded,
     AttemptStarted,
@@ -65,6 +66,11 @@ class Supervisor:
                 raise unknown_name("service", behaviour.service, self._scenario.services)
 
     async def __aenter__(self) -> Self:
+        if not hasattr(os, "fork"):
+            raise UsageError(
+                f"tasks cannot be started and killed on {sys.platform}: run chaoskit on Linux, on "
+                "macOS, or under WSL"
+            )
         self._workspace = Workspace(self._work_root)
         try:
             self._launching = Launching(self._workspace.base)

@@ -210,6 +210,26 @@ def killed_campaign(tmp_path: Path) -> tuple[list[str], Path]:
     return command, tmp_path / "runs"
 
 
+def test_ctrl_c_ends_a_campaign_that_can_be_gone_on_with(tmp_path: Path) -> None:
+    """SIGINT: exit 130, no process and no work folder is left, and what is finished is kept."""
+    (tmp_path / "work").mkdir()
+    command = [
+        sys.executable, "-m", "chaoskit.cli.main", "run", str(BROKEN / "no_effect_ids.py"),
+        "--runs", str(tmp_path / "runs"), "-j", "2", "--work-dir", str(tmp_path / "work"),
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT)
+    _until(lambda: _trials(tmp_path / "runs") > 3)
+    family = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=CAMPAIGN_ENDS_WITHIN_S)
+    assert process.returncode == 130
+    assert b"goes on when the same command is given again" in said
+    _, alive = psutil.wait_procs(family, timeout=5)
+    assert not alive
+    _until(lambda: not list((tmp_path / "work").iterdir()))
+    assert _trials(tmp_path / "runs") > 3
+
+
 def _trials(runs: Path) -> int:
     try:
         with Store(find_run(runs, "latest")) as store:
