@@ -41,9 +41,9 @@ _SHORT = {
     "duplicate_effect": "dup",
     "lost_effect": "lost",
     "redone_step": "redo",
-    "silent_restart": "restart",
+    "silent_restart": "over",
     "false_success": "false",
-    "wrong_inputs": "inputs",
+    "wrong_inputs": "input",
     "stuck": "stuck",
     "diverged_state": "state",
     "leftover_process": "left",
@@ -184,16 +184,15 @@ def _matrix(rows: Sequence[Row]) -> Table:
     table.add_column("", no_wrap=True)
     for kind in kinds:
         table.add_column(_SHORT[kind], justify="center", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    folder = ""
     for row in rows:
+        path = Path(row.path)
+        if path.parent.name != folder:
+            folder = path.parent.name
+            table.add_row(f"[dim]{folder}[/]")
         cells = [_cell(kind in row.expected, kind in row.summary.kinds) for kind in kinds]
-        table.add_row(_name(row.path), *cells, row.summary.verdict)
+        table.add_row(path.stem if row.right else f"[bold red]{path.stem}[/]", *cells)
     return table
-
-
-def _name(path: str) -> str:
-    """``broken/fresh_key`` for ``…/scenarios/broken/fresh_key.py``."""
-    return path.rpartition("scenarios/")[2].removesuffix(".py")
 
 
 def _cell(named: bool, found: bool) -> str:
