@@ -33,13 +33,16 @@ SCENARIO = ROOT / "scenarios" / "sound" / "forty_calls.py"
 JOBS = 2
 
 
-def sweep(points: int, mechanisms: tuple[str, ...], runs: str) -> float:
-    """Trials per second of chaoskit, without the surveys and without starting workers."""
+def sweep(
+    points: int | None, mechanisms: tuple[str, ...], runs: str, *, snapshots: bool = False
+) -> float:
+    """Trials per second of chaoskit, without the surveys."""
     options = Options(
         target=Target(scenario=str(SCENARIO)),
         max_points=points,
         mechanisms=mechanisms,  # type: ignore[arg-type]
         jobs=JOBS,
+        snapshots=snapshots,
         runs=runs,
         fresh=True,
     )
@@ -148,13 +151,18 @@ def main() -> None:
         plain = loop(given.loop_seconds)
         again = sweep(given.points, ("windows",), runs)
         both = sweep(given.points, ("windows", "crossings"), runs)
+        copied = sweep(None, ("windows",), runs, snapshots=True)
+        all_copied = sweep(None, ("windows", "crossings"), runs, snapshots=True)
     print(
         f"machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     )
     print(f"sweep of service windows:     {windows:6.1f} trials/s, and {again:.1f} after the loop")
     print(f"windows and crossings:        {both:6.1f} trials/s")
+    print(f"all windows, from snapshots:  {copied:6.1f} trials/s")
+    print(f"all points, from snapshots:   {all_copied:6.1f} trials/s")
     print(f"plain loop:                   {plain:6.1f} trials/s")
-    print(f"ratio (windows / plain loop): {(windows + again) / 2 / plain:6.1f}")
+    ratio, ratio_copied = (windows + again) / 2 / plain, copied / plain
+    print(f"ratio (windows / plain loop): {ratio:6.1f}, from snapshots {ratio_copied:.1f}")
 
 
 if __name__ == "__main__":

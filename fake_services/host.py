@@ -10,9 +10,11 @@ One request passes, on the supervisor's one thread:
 from __future__ import annotations
 
 import asyncio
+import pickle
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 from chaoskit.model.behaviours import Behaviour, BehaviourKind
 from chaoskit.model.effects import Effect
@@ -160,6 +162,20 @@ class HttpService:
     def ledger(self) -> Sequence[Effect]:
         """Every effect since the reset."""
         return self.ledger_book.entries
+
+    def save(self, folder: Path) -> bytes:
+        """The core's state, the ledger and the counts; see `Restorable.save`."""
+        known = (vars(self._core), self.ledger_book.entries, self._counts)
+        return pickle.dumps(known, pickle.HIGHEST_PROTOCOL)
+
+    def restore(self, saved: bytes, folder: Path) -> None:
+        """See `Restorable.restore`. The bytes are our own and never leave this process."""
+        state, entries, self._counts = pickle.loads(saved)  # noqa: S301
+        vars(self._core).clear()
+        vars(self._core).update(state)
+        self.ledger_book.clear()
+        self.ledger_book.book(entries)
+        self._in_flight.clear()
 
     async def stop(self) -> None:
         """Close the listener and every connection."""

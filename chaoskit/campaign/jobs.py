@@ -13,10 +13,9 @@ from typing import Any
 
 import msgspec
 
-from chaoskit.checkers.check import judge
+from chaoskit.campaign.trials import Result, fits_snapshots, real_trial, snapshot_trials
 from chaoskit.model.errors import ChaoskitError, HarnessError, UsageError
 from chaoskit.model.expectation import Expectation
-from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.token import Target
@@ -32,33 +31,32 @@ SURVEY_MARGIN_S = 10.0
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """One trial to run. Without an ``expectation`` it is a survey and is not judged.
+    """Trials to run. Without an ``expectation`` they are surveys and are not judged.
 
     ``expectation`` is the file that holds it, written once and read once by each worker: it may
-    be large. ``keep`` is the folder for a failed trial's artefacts.
+    be large. ``keep`` names the folder for each trial's artefacts, should it fail.
     """
 
     target: Target
     seed: int
-    schedule: str
+    schedules: tuple[str, ...] = ("none",)
     expectation: str = ""
     timeout_s: float | None = None
-    keep: str = ""
+    snapshots: bool = False
+    keep: tuple[str, ...] = ()
     work_root: str = ""
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a job. ``error`` is the harness's own failure, with the kind of its class."""
 
-    history: bytes = b""
-    landed: int = 0
-    judgement: Judgement | None = None
+    results: tuple[Result, ...] = ()
     error: str = ""
     error_code: int = 0
 
 
-def checked(done: Done) -> Done:
-    """The result of a job, as it is.
+def checked(done: Done) -> tuple[Result, ...]:
+    """The results of a job.
 
     Raises:
         UsageError: the job could not be run as asked.
@@ -66,7 +64,7 @@ def checked(done: Done) -> Done:
     """
     if done.error:
         raise (UsageError if done.error_code == UsageError.exit_code else HarnessError)(done.error)
-    return done
+    return done.results
 
 
 _sessions: list[Session] = []
@@ -108,16 +106,24 @@ class Session:
 
     async def _perform(self, job: Job) -> Done:
         supervisor = await self._ready(job)
-        schedule = parse_schedule(job.schedule)
+        schedules = [parse_schedule(text) for text in job.schedules]
+        folders = dict(zip(schedules, job.keep, strict=False))
         expectation = _expectation(job.expectation) if job.expectation else None
         supervisor.timeout_s = _timeout(job, supervisor, expectation)
-        history = await supervisor.run(schedule)
-        if expectation is None:
-            return Done(history=history.encode(), landed=len(history.landed))
-        judgement = judge(history, expectation, schedule)
-        if job.keep and judgement.findings:
-            _keep(Path(job.keep), supervisor, history, schedule)
-        return Done(history=history.encode(), judgement=judgement, landed=len(history.landed))
+
+        def keep(schedule: Schedule, history: History) -> None:
+            if schedule in folders:
+                _keep(Path(folders[schedule]), supervisor, history, schedule)
+
+        if (
+            expectation is not None
+            and job.snapshots
+            and fits_snapshots(supervisor, schedules, expectation)
+        ):
+            trials = await snapshot_trials(supervisor, schedules, expectation, keep)
+        else:
+            trials = [await real_trial(supervisor, s, expectation, keep) for s in schedules]
+        return Done(results=tuple(trials))
 
     async def _ready(self, job: Job) -> Supervisor:
         key = (msgspec.json.encode(job.target), job.seed, job.work_root)

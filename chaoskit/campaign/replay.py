@@ -53,13 +53,15 @@ def replay(token: ReplayToken, work_root: str = "") -> Replayed:
     session = Session()
     try:
         scenario = load(token.target).scenario
-        job = Job(target=token.target, seed=token.seed, schedule="none", work_root=work_root)
-        first, second = (History.decode(checked(session.perform(job)).history) for _ in range(2))
+        surveys = ("none", "none")
+        job = Job(target=token.target, seed=token.seed, schedules=surveys, work_root=work_root)
+        first, second = (History.decode(r.history) for r in checked(session.perform(job)))
         expectation = expect(first, second, scenario)
         schedule = parse_schedule(token.schedule)
         timeout_s = scenario.timeout_s or trial_timeout_s(expectation)
-        trial = msgspec.structs.replace(job, schedule=str(schedule), timeout_s=timeout_s)
-        history = History.decode(checked(session.perform(trial)).history)
+        trial = msgspec.structs.replace(job, schedules=(str(schedule),), timeout_s=timeout_s)
+        (result,) = checked(session.perform(trial))
+        history = History.decode(result.history)
     finally:
         session.close()
     judgement = judge(history, expectation, schedule)

@@ -13,6 +13,7 @@ import msgspec
 
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
+from chaoskit.campaign.trials import Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
 from chaoskit.explore.plan import Mechanism, first_wave, moments, next_wave, sample, sweep
@@ -27,6 +28,9 @@ from chaoskit.trial.loading import load
 
 DEFAULT_RUNS = Path("reports/runs")
 
+BATCH_MOST = 24
+"""Trials that share one recorded run; its copies of the world are kept that long."""
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What a campaign does. All but ``jobs``, ``runs`` and ``work_root`` decide its identity."""
@@ -38,6 +42,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_time_s: float | None = None
     times: int = 0
     depth: int = 1
+    snapshots: bool = False
     timeout_s: float | None = None
     only: tuple[str, ...] = ()
     fresh: bool = False
@@ -181,7 +186,8 @@ class _Campaign:
         stored = self._store.survey()
         if stored is not None:
             return stored
-        first, second = (History.decode(self._run_one(Schedule()).history) for _ in range(2))
+        surveys = _results(self._submit(self._surveys()))
+        first, second = (History.decode(result.history) for result in surveys)
         for history in (first, second):
             if history.last.how == "not-started":
                 raise ScenarioError(f"the task cannot be started: {history.last.output_tail}")
@@ -190,7 +196,7 @@ class _Campaign:
         if not expectation.problems:
             # the control: an undisturbed run is judged as well
             judgement = judge(first, expectation, Schedule())
-            control = StoredTrial(str(Schedule()), 0, 0, judgement, landed=True)
+            control = StoredTrial(str(Schedule()), 0, 0, judgement, landed=True, real=True)
             self._store.put_trial(control, first.encode())
         return first, second, expectation
 
@@ -225,53 +231,62 @@ class _Campaign:
             for position, schedule in enumerate(wave)
             if str(schedule) not in self._known
         ]
-        waiting.reverse()
-        running: dict[Future[bytes], tuple[int, Schedule]] = {}
-        while waiting or running:
-            while waiting and len(running) < 2 * self._options.jobs and not self._out_of_time():
-                position, schedule = waiting.pop()
-                keep = self._store.artefacts(number, position)
-                job = self._job(schedule, self._store.expectation_file, keep)
-                running[self._submit(job)] = (position, schedule)
+        size = self._batch_size(len(waiting))
+        batches = [waiting[i : i + size] for i in range(0, len(waiting), size)]
+        batches.reverse()
+        running: dict[Future[bytes], list[tuple[int, Schedule]]] = {}
+        while batches or running:
+            while batches and len(running) < 2 * self._options.jobs and not self._out_of_time():
+                batch = batches.pop()
+                running[self._submit(self._trials(number, batch))] = batch
             if not running:
                 self._why = f"the time limit of {self._options.max_time_s} s was reached"
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                position, schedule = running.pop(future)
-                yield TrialDone(self._book(number, position, schedule, _result(future)))
+                batch = running.pop(future)
+                for (position, schedule), result in zip(batch, _results(future), strict=True):
+                    yield TrialDone(self._book(number, position, schedule, result))
+
+    def _batch_size(self, trials: int) -> int:
+        """One trial a job; from snapshots as many as keep every worker busy to the end."""
+        if not self._options.snapshots:
+            return 1
+        return max(1, min(BATCH_MOST, trials // (2 * self._options.jobs)))
 
     def _out_of_time(self) -> bool:
         limit = self._options.max_time_s
         return limit is not None and self._seconds() > limit
 
-    def _book(self, wave: int, position: int, schedule: Schedule, done: Done) -> StoredTrial:
-        judgement = done.judgement
+    def _book(self, wave: int, position: int, schedule: Schedule, result: Result) -> StoredTrial:
+        judgement = result.judgement
         assert judgement is not None
-        landed = done.landed == schedule.kills
-        trial = StoredTrial(str(schedule), wave, position, judgement, landed)
-        self._store.put_trial(trial, done.history)
+        landed = result.landed == schedule.kills
+        trial = StoredTrial(str(schedule), wave, position, judgement, landed, result.real)
+        self._store.put_trial(trial, result.history)
         self._store.put("seconds", f"{self._seconds():.3f}")
         return trial
 
-    def _job(
-        self, schedule: Schedule, expectation: Path | None = None, keep: Path | None = None
-    ) -> Job:
+    def _trials(self, wave: int, batch: Sequence[tuple[int, Schedule]]) -> Job:
+        return msgspec.structs.replace(
+            self._surveys(),
+            schedules=tuple(str(schedule) for _, schedule in batch),
+            expectation=str(self._store.expectation_file),
+            snapshots=self._options.snapshots,
+            keep=tuple(str(self._store.artefacts(wave, position)) for position, _ in batch),
+        )
+
+    def _surveys(self) -> Job:
         return Job(
             target=self._options.target,
             seed=self._options.seed,
-            schedule=str(schedule),
-            expectation=str(expectation) if expectation is not None else "",
+            schedules=(str(Schedule()),) * 2,
             timeout_s=self._options.timeout_s,
-            keep=str(keep) if keep is not None else "",
             work_root=self._options.work_root,
         )
 
     def _submit(self, job: Job) -> Future[bytes]:
         return self._executor.submit(perform, msgspec.msgpack.encode(job))
-
-    def _run_one(self, schedule: Schedule) -> Done:
-        return _result(self._submit(self._job(schedule)))
 
 
 def _known(schedule: Schedule, found: Sequence[Point]) -> Schedule:
@@ -286,5 +301,5 @@ def _known(schedule: Schedule, found: Sequence[Point]) -> Schedule:
     return schedule
 
 
-def _result(future: Future[bytes]) -> Done:
+def _results(future: Future[bytes]) -> tuple[Result, ...]:
     return checked(msgspec.msgpack.decode(future.result(), type=Done))

@@ -44,19 +44,25 @@ CREATE TABLE trials (
     position INTEGER NOT NULL,
     judgement TEXT NOT NULL,
     landed INTEGER NOT NULL,
+    real INTEGER NOT NULL,
     history BLOB NOT NULL
 );
 """
 
 
 class StoredTrial(msgspec.Struct, frozen=True):
-    """One finished trial. ``landed``: every fault of its schedule took place."""
+    """One finished trial.
+
+    ``landed``: every fault of its schedule took place. ``real``: by killing a process; else the
+    resume went on from a copy of the world at the point.
+    """
 
     schedule: str
     wave: int
     position: int
     judgement: Judgement
     landed: bool
+    real: bool
 
 
 class Store:
@@ -155,13 +161,14 @@ class Store:
         """Store one finished trial."""
         with self._db:
             self._db.execute(
-                "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
                     trial.schedule,
                     trial.wave,
                     trial.position,
                     msgspec.json.encode(trial.judgement).decode(),
                     trial.landed,
+                    trial.real,
                     zlib.compress(history, 1),
                 ),
             )
@@ -175,11 +182,12 @@ class Store:
     def trials(self) -> Iterator[StoredTrial]:
         """Every finished trial, in the order of the plan."""
         rows = self._db.execute(
-            "SELECT schedule, wave, position, judgement, landed FROM trials ORDER BY wave, position"
+            "SELECT schedule, wave, position, judgement, landed, real FROM trials "
+            "ORDER BY wave, position"
         )
-        for schedule, wave, position, judgement, landed in rows:
+        for schedule, wave, position, judgement, landed, real in rows:
             decoded = msgspec.json.decode(judgement, type=Judgement)
-            yield StoredTrial(schedule, wave, position, decoded, bool(landed))
+            yield StoredTrial(schedule, wave, position, decoded, bool(landed), bool(real))
 
     def known(self) -> set[str]:
         """The schedules of every finished trial."""

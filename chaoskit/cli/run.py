@@ -76,6 +76,7 @@ def mechanisms_of(text: str) -> tuple[Mechanism, ...]:
     "--times", type=click.IntRange(min=0), default=0, help="Also kill at so many random moments."
 )
 @click.option("--depth", default=1, show_default=True, help="Kills in one trial, at most.")
+@click.option("--snapshots", is_flag=True, help="Go on from copies of the world; see below.")
 @click.option("--max-points", type=click.IntRange(min=1), help="Sample so many trials a wave.")
 @click.option(
     "--max-time",
@@ -102,6 +103,10 @@ def run(ctx: click.Context, /, **given: object) -> int:
     command after `--`; {payments.url}, {email.url}, {email.smtp_host}, {email.smtp_port},
     {database.url}, {state}, {seed} and {inputs} in it are filled in.
 
+    With --snapshots the part before the kill is run once for many points: the work folder and the
+    services' books are copied while the task waits at each of them, and only the resumes are run.
+    Whatever is not VALID is run again by a real kill, and so is a sample of the rest.
+
     \b
     chaoskit run scenarios/sound/forty_calls.py --json out.json
     chaoskit run --services payments,email --resume "node task.js --resume" -- node task.js
@@ -115,6 +120,7 @@ def run(ctx: click.Context, /, **given: object) -> int:
         max_time_s=_maybe_float(given["max_time"]),
         times=_int(given["times"]),
         depth=_depth(_int(given["depth"])),
+        snapshots=bool(given["snapshots"]),
         timeout_s=_maybe_float(given["timeout"]),
         only=tuple(_as_schedule(text) for text in _texts(given["only"])),
         fresh=bool(given["fresh"]),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from chaoskit.model.behaviours import Behaviour
 from chaoskit.model.effects import Effect
@@ -56,6 +56,20 @@ class ServiceSettings:
     folder: Path
     port: int = 0
     options: Mapping[str, str] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Restorable(Protocol):
+    """What a service can do besides, so that its world can be gone back to.
+
+    A saved world lives in memory and in ``folder``, and only as long as the service does.
+    """
+
+    def save(self, folder: Path) -> bytes:
+        """Everything that the service knows now; its files are copied into ``folder``."""
+
+    def restore(self, saved: bytes, folder: Path) -> None:
+        """The world as it was when `save` returned ``saved``."""
 
 
 class Service(Protocol):

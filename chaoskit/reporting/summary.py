@@ -59,6 +59,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     points: Points
     trials: int
     kills: int
+    real_kills: int
     depth: int
     verdicts: dict[str, int]
     ends: dict[str, int]
@@ -99,6 +100,7 @@ def summarize(store: Store, title: str = "") -> Summary:
         points=Points(total, len(tested), sum(t.landed for t in tested)),
         trials=len(trials),
         kills=sum(parse_schedule(t.schedule).kills for t in trials if t.landed),
+        real_kills=sum(t.real for t in trials if t.landed),
         depth=options.depth,
         verdicts=dict(Counter(t.judgement.verdict for t in trials)),
         ends=dict(Counter(t.judgement.end for t in trials)),

@@ -115,6 +115,13 @@ def _facts(summary: Summary) -> RenderableType:
     if ends:
         table.add_row("ends", Text(ends))
     table.add_row("mechanisms", ", ".join(summary.mechanisms))
+    if summary.real_kills < summary.trials:
+        copies = summary.trials - summary.real_kills
+        table.add_row(
+            "snapshots",
+            f"{copies} trials went on from a copy of the world at the point, "
+            f"{summary.real_kills} were real kills (all that are not VALID, and a sample)",
+        )
     for line in summary.not_tested:
         table.add_row("not tested", Text(line))
     for operation, names in summary.volatile.items():

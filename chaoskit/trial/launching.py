@@ -83,6 +83,10 @@ class Launching:
         """Hold every process of the attempt still."""
         process_tree.freeze(self.pid)
 
+    def thaw(self) -> None:
+        """Let every process of the attempt go on."""
+        process_tree.thaw(self.pid)
+
     def kill(self) -> None:
         """SIGKILL every process of the attempt; they are dead when this returns."""
         process_tree.kill(self.pid)

@@ -83,6 +83,19 @@ def freeze(root: int) -> list[int]:
     return stopped
 
 
+def thaw(root: int) -> None:
+    """Let every descendant of ``root`` go on."""
+    _signal(descendants(root), signal.SIGCONT)
+
+
+def is_single(root: int) -> bool:
+    """Whether only one thread runs below ``root``: where it waits, nothing else moves."""
+    pids = descendants(root)
+    return len(pids) == 1 and all(
+        p is not None and p.num_threads() == 1 for p in map(_process, pids)
+    )
+
+
 def _await_stop(pid: int) -> None:
     """A stop signal is honoured before the next instruction in user mode; see it happen."""
     with suppress(psutil.Error):

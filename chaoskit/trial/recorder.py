@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from chaoskit.model.events import Body, Event
 from chaoskit.model.history import History
@@ -12,11 +13,11 @@ EVENTS_MAX = 200_000
 
 
 class Recorder:
-    """Collects the events of one trial in order."""
+    """Collects the events of one trial in order, after those that came ``before``."""
 
-    def __init__(self) -> None:
-        self._events: list[Event] = []
-        self._began = time.monotonic()
+    def __init__(self, before: Sequence[Event] = ()) -> None:
+        self._events = list(before)
+        self._began = time.monotonic() - (before[-1].at_us / 1e6 if before else 0)
 
     def add(self, body: Body) -> None:
         """Append what was just seen."""

@@ -7,7 +7,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Self
@@ -19,13 +21,23 @@ from chaoskit.model.events import (
     AttemptEnded,
     AttemptStarted,
     EffectApplied,
+    Event,
+    FaultLanded,
     How,
     StateObserved,
 )
 from chaoskit.model.history import History
-from chaoskit.model.hosting import Address, RequestInfo, Service, ServiceSettings
+from chaoskit.model.hosting import (
+    Address,
+    RequestInfo,
+    Restorable,
+    Service,
+    ServiceSettings,
+)
+from chaoskit.model.points import Point
 from chaoskit.model.schedule import Fault, Schedule
 from chaoskit.model.secrets import without_secrets
+from chaoskit.trial import process_tree
 from chaoskit.trial.addresses import Addresses, addresses
 from chaoskit.trial.launching import Launching
 from chaoskit.trial.loading import Loaded
@@ -33,8 +45,22 @@ from chaoskit.trial.output import Output
 from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Message, Reports
 from chaoskit.trial.services import create_services, service_names
-from chaoskit.trial.watch import Watch
+from chaoskit.trial.watch import Stops, Watch
 from chaoskit.trial.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The durable world at one point of an attempt: files in ``folder``, the services' worlds, and
+    what had been seen until then.
+    """
+
+    attempt: int
+    folder: Path
+    worlds: tuple[bytes, ...]
+    events: tuple[Event, ...]
+    numbers: count[int]
+
 
 GRACE_S = 0.5
 """How long a child may outlive the task before it is called a leftover."""
@@ -132,15 +158,25 @@ class Supervisor:
 
     async def run(self, schedule: Schedule) -> History:
         """Run ``schedule`` to its end: attempts until the task ends by itself or a bound is met."""
+        self._begin()
+        return await self._go_on(1, schedule)
+
+    def _begin(self) -> None:
+        """An empty world."""
         self._recorder = Recorder()
         self._numbers = count(1)
         self._workspace.refill()
         for service in self._services:
             service.reset(self._seed, self._behaviours)
-        attempt = failures = 0
+
+    async def _go_on(self, attempt: int, schedule: Schedule, stops: Stops | None = None) -> History:
+        """Attempts from ``attempt`` on; the first one without a fault may have ``stops``."""
+        failures = 0
         while True:
+            faults = schedule.faults_of(attempt)
+            watched = stops if attempt == len(schedule.attempts) + 1 else None
+            ended = await self._attempt(attempt, faults, watched)
             attempt += 1
-            ended = await self._attempt(attempt, schedule.faults_of(attempt))
             if ended.how == "killed":
                 continue
             if self._is_final(ended):
@@ -152,14 +188,77 @@ class Supervisor:
             self._recorder.add(StateObserved(self._workspace.digests(self._scenario.outputs)))
         return self._recorder.history()
 
+    # Snapshots: one attempt is looked at in many points, and only the resumes are run.
+
+    @property
+    def can_snapshot(self) -> bool:
+        """Whether every service can go back to a saved world."""
+        return all(isinstance(service, Restorable) for service in self._services)
+
+    async def record(self, before: Schedule, points: Iterable[Point]) -> dict[Point, Snapshot]:
+        """Run ``before``, then one attempt without a fault, and copy the world at ``points``.
+
+        Returns:
+            The snapshots of the points that the attempt passed.
+        """
+        self._begin()
+        album: dict[Point, Snapshot] = {}
+        attempt = len(before.attempts) + 1
+
+        def reached(point: Point) -> None:
+            single = process_tree.is_single(self._launching.pid)
+            if not single:
+                self._launching.freeze()
+            album[point] = self._snapshot(attempt, len(album))
+            if not single:
+                self._launching.thaw()
+
+        self._workspace.clear_snapshots()
+        await self._go_on(1, before, Stops(frozenset(points), reached))
+        return album
+
+    def _snapshot(self, attempt: int, number: int) -> Snapshot:
+        folder = self._workspace.snapshot(number)
+        worlds = []
+        for service in self._services:
+            assert isinstance(service, Restorable)
+            (folder / service.name).mkdir()
+            worlds.append(service.save(folder / service.name))
+        events = self._recorder.history().events
+        return Snapshot(attempt, folder, tuple(worlds), events, copy(self._numbers))
+
+    async def resume(self, snapshot: Snapshot, schedule: Schedule) -> History:
+        """Go on from ``snapshot`` as if the last fault of ``schedule`` had landed there."""
+        self._recorder = Recorder(snapshot.events)
+        self._numbers = copy(snapshot.numbers)
+        self._workspace.go_back(snapshot.folder)
+        for service, world in zip(self._services, snapshot.worlds, strict=True):
+            assert isinstance(service, Restorable)
+            service.restore(world, snapshot.folder / service.name)
+        attempt = snapshot.attempt
+        for fault in schedule.faults_of(attempt):
+            self._recorder.add(FaultLanded(attempt, str(fault)))
+        self._collect(attempt)
+        killed = AttemptEnded(attempt=attempt, how="killed", code=int(signal.SIGKILL), seconds=0.0)
+        self._recorder.add(killed)
+        return await self._go_on(attempt + 1, schedule)
+
     def _is_final(self, ended: AttemptEnded) -> bool:
         if ended.how == "not-started" or (ended.how, ended.code) == ("exit", 0):
             return True
         return self._recorder.history().stated_end is not None
 
-    async def _attempt(self, attempt: int, faults: Sequence[Fault]) -> AttemptEnded:
+    async def _attempt(
+        self, attempt: int, faults: Sequence[Fault], stops: Stops | None = None
+    ) -> AttemptEnded:
         self._watch = Watch(
-            attempt, faults, self._recorder, self._launching, self._reports.drain, self._numbers
+            attempt,
+            faults,
+            self._recorder,
+            self._launching,
+            self._reports.drain,
+            self._numbers,
+            stops,
         )
         self._recorder.add(AttemptStarted(attempt, resume=attempt > 1))
         self._reports.listen(eager=bool(self._watch.waits))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Protocol, get_args
 
@@ -20,7 +21,7 @@ from chaoskit.model.events import (
     StepReported,
 )
 from chaoskit.model.hosting import RequestInfo
-from chaoskit.model.points import CrossingPoint, TimePoint, Window, WindowPoint
+from chaoskit.model.points import CrossingPoint, Point, TimePoint, Window, WindowPoint
 from chaoskit.model.schedule import Fault
 from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Message
@@ -35,8 +36,19 @@ class Grip(Protocol):
     def freeze(self) -> None:
         """Hold all of them still."""
 
+    def thaw(self) -> None:
+        """Let them go on."""
+
     def kill(self) -> None:
         """Kill all of them; they are dead when this returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stops:
+    """Points at which the attempt is only looked at: ``reached`` is called while it waits there."""
+
+    points: frozenset[Point]
+    reached: Callable[[Point], None]
 
 
 class Watch:
@@ -54,6 +66,7 @@ class Watch:
         grip: Grip,
         drain: Callable[[], None],
         numbers: count[int],
+        stops: Stops | None = None,
     ) -> None:
         self.attempt = attempt
         self.killed = False
@@ -62,7 +75,9 @@ class Watch:
         self._drain = drain
         self._numbers = numbers
         self._faults = {fault.point: fault for fault in faults}
-        self.waits = frozenset(p.name for p in self._faults if isinstance(p, CrossingPoint))
+        self._stops = stops
+        points = (*self._faults, *(stops.points if stops is not None else ()))
+        self.waits = frozenset(p.name for p in points if isinstance(p, CrossingPoint))
         self._requests: Counter[tuple[str, str]] = Counter()
         self._crossings: Counter[str] = Counter()
         self._points: dict[int, tuple[str, str, int]] = {}
@@ -115,8 +130,8 @@ class Watch:
         return not self._kill_at(number, "applied")
 
     def answering(self, number: int) -> None:
-        """Hold the task still if it must never read the answer."""
-        if self._fault_at(number, "answered") is not None:
+        """Hold the task still if it must not read the answer (yet)."""
+        if self._fault_at(number, "answered") is not None or self._stops_at(number, "answered"):
             self._grip.freeze()
 
     def answered(self, number: int, status: int, *, deduped: bool, delivered: bool) -> None:
@@ -133,6 +148,8 @@ class Watch:
             )
         )
         self._kill_at(number, "answered")
+        if self._stops_at(number, "answered"):
+            self._grip.thaw()
 
     # The probe's messages.
 
@@ -156,7 +173,10 @@ class Watch:
         self._recorder.add(Crossed(self.attempt, name, ordinal))
         if name not in self.waits:
             return False
-        fault = self._faults.get(CrossingPoint(name, ordinal))
+        point = CrossingPoint(name, ordinal)
+        if self._stops is not None and point in self._stops.points:
+            self._stops.reached(point)
+        fault = self._faults.get(point)
         if fault is not None and not self.killed:
             self.land(fault)
             return False
@@ -168,7 +188,14 @@ class Watch:
         return self._faults.get(WindowPoint(*self._points[number], window))
 
     def _kill_at(self, number: int, window: Window) -> bool:
+        if self._stops is not None and self._stops_at(number, window):
+            self._stops.reached(WindowPoint(*self._points[number], window))
         fault = self._fault_at(number, window)
         if fault is not None:
             self.land(fault)
         return fault is not None
+
+    def _stops_at(self, number: int, window: Window) -> bool:
+        if self._stops is None or number not in self._points:
+            return False
+        return WindowPoint(*self._points[number], window) in self._stops.points

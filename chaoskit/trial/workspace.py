@@ -36,6 +36,7 @@ class Workspace:
         self.inputs = self.base / "inputs.json"
         self.socket = self.base / "probe"
         self._template = self.base / "template"
+        self._snapshots = self.base / "snapshots"
         self.services.mkdir()
 
     def write_inputs(self, inputs: object) -> None:
@@ -59,6 +60,22 @@ class Workspace:
         """A work folder as it is before the first attempt."""
         shutil.rmtree(self.state, ignore_errors=True)
         shutil.copytree(self._template, self.state, symlinks=True)
+
+    def clear_snapshots(self) -> None:
+        """Forget every copy."""
+        shutil.rmtree(self._snapshots, ignore_errors=True)
+        self._snapshots.mkdir()
+
+    def snapshot(self, number: int) -> Path:
+        """Copy the work folder as it is now; a folder in which services may keep theirs."""
+        folder = self._snapshots / str(number)
+        shutil.copytree(self.state, folder / "state", symlinks=True, ignore=_not_plain)
+        return folder
+
+    def go_back(self, folder: Path) -> None:
+        """The work folder as it was when `snapshot` returned ``folder``."""
+        shutil.rmtree(self.state, ignore_errors=True)
+        shutil.copytree(folder / "state", self.state, symlinks=True)
 
     def digests(self, patterns: Sequence[str]) -> dict[str, str]:
         """SHA-256 of every file in the work folder that a pattern matches, by relative path."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 from chaoskit.model.behaviours import Behaviour
 from chaoskit.model.effects import Effect
@@ -71,6 +72,14 @@ class EmailService:
     def ledger(self) -> Sequence[Effect]:
         """Every mail since the reset, in order."""
         return self._http.ledger()
+
+    def save(self, folder: Path) -> bytes:
+        """See `Restorable.save`: the mailbox is the HTTP door's."""
+        return self._http.save(folder)
+
+    def restore(self, saved: bytes, folder: Path) -> None:
+        """See `Restorable.restore`."""
+        self._http.restore(saved, folder)
 
     async def stop(self) -> None:
         """Close both doors."""
