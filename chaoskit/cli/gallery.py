@@ -96,14 +96,7 @@ def gallery(root: Path, max_points: int, seed: int, jobs: str, runs: Path) -> in
     out = console()
     rows = []
     for path in _files(root):
-        options = Options(
-            target=Target(scenario=str(path)),
-            seed=seed,
-            max_points=max_points,
-            jobs=jobs_number(jobs),
-            runs=str(runs),
-            fresh=True,
-        )
+        options = _options(path, seed, max_points, jobs, runs)
         row = _row(options, out)
         rows.append(row)
         out.print(_sentence(row), soft_wrap=True)
@@ -133,14 +126,7 @@ def demo(root: Path, seed: int, jobs: str, runs: Path) -> int:
         path = root / name
         if not path.is_file():
             raise UsageError(f"there is no {path}: run `chaoskit demo` in a clone of the project")
-        options = Options(
-            target=Target(scenario=str(path)),
-            seed=seed,
-            max_points=max_points,
-            jobs=jobs_number(jobs),
-            runs=str(runs),
-            fresh=True,
-        )
+        options = _options(path, seed, max_points, jobs, runs)
         out.rule(str(path), align="left", style="dim")
         row = _row(options, out)
         show(row.summary, out)
@@ -162,6 +148,17 @@ def _files(root: Path) -> list[Path]:
     if not found:
         raise UsageError(f"there is no scenario file below a folder named scenarios in {root}")
     return found
+
+
+def _options(path: Path, seed: int, max_points: int, jobs: str, runs: Path) -> Options:
+    return Options(
+        target=Target(scenario=str(path)),
+        seed=seed,
+        max_points=max_points,
+        jobs=jobs_number(jobs),
+        runs=str(runs),
+        fresh=True,
+    )
 
 
 def _row(options: Options, out: Console) -> Row:

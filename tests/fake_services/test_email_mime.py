@@ -36,7 +36,7 @@ def written(**parts: Any) -> bytes:
 
 
 @given(words=st.lists(_words, max_size=6), lines=_lines, raw=st.booleans())
-def test_any_subject_and_body_survive(words: list[str], lines: list[str], raw: bool) -> None:  # noqa: FBT001
+def test_any_subject_and_body_survive(words: list[str], lines: list[str], raw: bool) -> None:
     """Whatever a program writes, in encoded words or in raw UTF-8, is read back."""
     assume("=?" not in "".join(words))  # in raw text that would be an encoded word
     subject, text = " ".join(words), "".join(f"{line}\n" for line in lines)

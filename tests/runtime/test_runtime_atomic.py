@@ -295,7 +295,7 @@ def test_a_body_that_ends_the_transaction_is_in_doubt(
     rows: Path,
     connection: sqlite3.Connection,
     body: Callable[[sqlite3.Cursor], None],
-    happened: bool,  # noqa: FBT001
+    happened: bool,
 ) -> None:
     """A broken promise of the body is noticed, stops the run until settled, and is not repeated."""
     with open_run(store, inputs=None) as run:
