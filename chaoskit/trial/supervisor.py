@@ -199,13 +199,15 @@ class Supervisor:
         """Run ``before``, then one attempt without a fault, and copy the world at ``points``.
 
         Returns:
-            The snapshots of the points that the attempt passed.
+            The snapshots of the points that the attempt passed, as far as there is room.
         """
         self._begin()
         album: dict[Point, Snapshot] = {}
         attempt = len(before.attempts) + 1
 
         def reached(point: Point) -> None:
+            if not self._workspace.room_for_snapshots:
+                return
             single = process_tree.is_single(self._launching.pid)
             if not single:
                 self._launching.freeze()

@@ -16,6 +16,9 @@ PREFIX = "chaoskit-"
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - its folders have random names
 _FREE_BYTES_MIN = 1 << 30
 
+SNAPSHOTS_BYTES_MAX = 512 << 20
+"""A worker keeps no more than this in copies of the world; further points get real kills."""
+
 
 def default_root() -> Path:
     """Where work folders go: memory where there is plenty (SIGKILL keeps the page cache anyway)."""
@@ -37,6 +40,7 @@ class Workspace:
         self.socket = self.base / "probe"
         self._template = self.base / "template"
         self._snapshots = self.base / "snapshots"
+        self._copied_bytes = 0
         self.services.mkdir()
 
     def write_inputs(self, inputs: object) -> None:
@@ -65,11 +69,18 @@ class Workspace:
         """Forget every copy."""
         shutil.rmtree(self._snapshots, ignore_errors=True)
         self._snapshots.mkdir()
+        self._copied_bytes = 0
+
+    @property
+    def room_for_snapshots(self) -> bool:
+        """Whether the copies so far leave room for another one."""
+        return self._copied_bytes + _bytes_in(self.state) <= SNAPSHOTS_BYTES_MAX
 
     def snapshot(self, number: int) -> Path:
         """Copy the work folder as it is now; a folder in which services may keep theirs."""
         folder = self._snapshots / str(number)
         shutil.copytree(self.state, folder / "state", symlinks=True, ignore=_not_plain)
+        self._copied_bytes += _bytes_in(folder)
         return folder
 
     def go_back(self, folder: Path) -> None:
@@ -89,8 +100,7 @@ class Workspace:
 
     def copy_state(self, folder: Path, bytes_max: int) -> bool:
         """Copy the work folder to ``folder``. False, and nothing done, above ``bytes_max``."""
-        size = sum(f.stat().st_size for f in self.state.rglob("*") if f.is_file())
-        if size > bytes_max:
+        if _bytes_in(self.state) > bytes_max:
             return False
         shutil.copytree(self.state, folder, symlinks=True, dirs_exist_ok=True, ignore=_not_plain)
         return True
@@ -98,6 +108,10 @@ class Workspace:
     def remove(self) -> None:
         """Remove everything."""
         shutil.rmtree(self.base, ignore_errors=True)
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
 
 
 def _not_plain(folder: str, names: list[str]) -> set[str]:
