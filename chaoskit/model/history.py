@@ -77,8 +77,12 @@ class History:
 
     @cached_property
     def landed(self) -> tuple[tuple[int, FaultLanded], ...]:
-        """The faults that took place."""
-        return tuple(self.of(FaultLanded))
+        """The faults that took place: the attempt is over, and it died of them.
+
+        A task that ended by itself in the very moment of a timed kill was not killed.
+        """
+        killed = {body.attempt for _, body in self.attempts if body.how == "killed"}
+        return tuple(entry for entry in self.of(FaultLanded) if entry[1].attempt in killed)
 
     @cached_property
     def digests(self) -> dict[str, str]:
