@@ -97,9 +97,17 @@ class Chaos:
     def __call__(self) -> ChaosReport:
         """Run the scenario of the ``chaos`` marker; the test fails unless it is VALID."""
         marker = self._request.node.get_closest_marker("chaos")
-        if marker is None or not marker.args:
-            raise pytest.UsageError(
-                'chaos() needs @pytest.mark.chaos("path/of/scenario.py") on the test'
+        if marker is None or len(marker.args) != 1:
+            pytest.fail(
+                'chaos() needs @pytest.mark.chaos("path/of/scenario.py") on the test; or call '
+                'chaos.run("path/of/scenario.py")',
+                pytrace=False,
+            )
+        wrong = sorted(set(marker.kwargs) - {"points", "seed", "depth"})
+        if wrong:
+            pytest.fail(
+                f"@pytest.mark.chaos takes points, seed and depth, not {', '.join(wrong)}",
+                pytrace=False,
             )
         return self.run(marker.args[0], **marker.kwargs)
 

@@ -47,6 +47,7 @@ class HttpService:
         self._counts: Counter[str] = Counter()
         self._in_flight: Counter[str] = Counter()
         self._late: set[asyncio.TimerHandle] = set()
+        self._patience_s = self._patience_left_s = 0.0
         self._port = 0
 
     async def start(self, observer: Observer, settings: ServiceSettings) -> Address:
@@ -136,10 +137,11 @@ class HttpService:
         if call.key is not None:
             self._in_flight[call.key] += 1
         late = behaviours.get("late-reply")
-        if late is None:
+        delay_s = (late.delay_ms / 1000 if late is not None else 0.0) + self.patience()
+        if delay_s == 0:
             send()
         else:
-            self._late.add(asyncio.get_running_loop().call_later(late.delay_ms / 1000, send))
+            self._late.add(asyncio.get_running_loop().call_later(delay_s, send))
 
     def _circumstances(
         self, call: Call, behaviours: dict[BehaviourKind, Behaviour]
@@ -150,6 +152,17 @@ class HttpService:
             forget_keys="forget-keys" in behaviours,
             apply_twice="apply-twice" in behaviours,
         )
+
+    def delay_replies(self, seconds: float, total_s: float) -> None:
+        """See `chaoskit.model.hosting.Patient`."""
+        self._patience_s, self._patience_left_s = seconds, total_s
+
+    def patience(self) -> float:
+        """How many seconds the next answer is held back."""
+        if self._patience_left_s < self._patience_s:
+            return 0.0
+        self._patience_left_s -= self._patience_s
+        return self._patience_s
 
     async def quiesce(self, timeout_s: float) -> bool:
         """Every connection has ended; see `Service.quiesce`."""
@@ -194,6 +207,8 @@ async def listen(
     Raises:
         UsageError: the port is taken or may not be used; the message names the fix.
     """
+    if not 0 <= port < 65536:
+        raise UsageError(f"{service}: {port} is no port; write a number up to 65535")
     try:
         return await create(port)
     except OSError as refused:

@@ -13,7 +13,13 @@ from typing import Any
 
 import msgspec
 
-from chaoskit.campaign.trials import Result, fits_snapshots, real_trial, snapshot_trials
+from chaoskit.campaign.trials import (
+    Result,
+    fits_snapshots,
+    real_trial,
+    snapshot_trials,
+    told,
+)
 from chaoskit.model.errors import ChaoskitError, HarnessError, UsageError
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
@@ -31,7 +37,7 @@ SURVEY_MARGIN_S = 10.0
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """Trials to run. Without an ``expectation`` they are surveys and are not judged.
+    """Trials to run. Without an ``expectation`` it is the survey's two runs, not judged.
 
     ``expectation`` is the file that holds it, written once and read once by each worker: it may
     be large. ``keep`` names the folder for each trial's artefacts, should it fail.
@@ -39,7 +45,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     target: Target
     seed: int
-    schedules: tuple[str, ...] = ("none",)
+    schedules: tuple[str, ...] = ()
     expectation: str = ""
     timeout_s: float | None = None
     snapshots: bool = False
@@ -115,6 +121,8 @@ class Session:
             if schedule in folders:
                 _keep(Path(folders[schedule]), supervisor, history, schedule)
 
+        if expectation is None and not schedules:
+            return Done(results=tuple(told(h) for h in await supervisor.survey()))
         if (
             expectation is not None
             and job.snapshots

@@ -53,8 +53,7 @@ def replay(token: ReplayToken, work_root: str = "") -> Replayed:
     session = Session()
     try:
         scenario = load(token.target).scenario
-        surveys = ("none", "none")
-        job = Job(target=token.target, seed=token.seed, schedules=surveys, work_root=work_root)
+        job = Job(target=token.target, seed=token.seed, work_root=work_root)
         first, second = (History.decode(r.history) for r in checked(session.perform(job)))
         expectation = expect(first, second, scenario)
         schedule = parse_schedule(token.schedule)

@@ -13,7 +13,7 @@ import msgspec
 
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
-from chaoskit.campaign.trials import Result
+from chaoskit.campaign.trials import DOUBT, Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
 from chaoskit.explore.plan import Mechanism, first_wave, moments, next_wave, sample, sweep
@@ -24,9 +24,12 @@ from chaoskit.model.history import History
 from chaoskit.model.points import Point, TimePoint
 from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.token import Target
-from chaoskit.trial.loading import load
+from chaoskit.trial.loading import load, sources
 
 DEFAULT_RUNS = Path("reports/runs")
+
+SUSPECT = {"wrong_inputs", "diverged_state", "lost_effect", "false_success"}
+"""Findings that a value which varies from run to run can feign."""
 
 BATCH_MOST = 24
 """Trials that share one recorded run; its copies of the world are kept that long."""
@@ -111,14 +114,15 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
         HarnessError: chaoskit itself failed.
     """
     loaded = load(options.target)
-    source = loaded.file.read_bytes() if loaded.file is not None else b""
-    key = identity(msgspec.json.encode(_essential(options)), source)
+    key = identity(msgspec.json.encode(_essential(options)), sources(loaded))
     store, resumed = open_campaign(
         Path(options.runs), Path(options.target.label).stem, key, fresh=options.fresh
     )
     with closing(store):
         if not resumed:
             store.put("options", msgspec.json.encode(options).decode())
+            if loaded.scenario.task is not None:
+                store.put("forked", "yes")
         yield Started(store.folder, loaded.title, resumed, len(store.known()))
         own = Workers(options.jobs, close_session) if executor is None else None
         campaign = _Campaign(options, store, executor or own)
@@ -139,6 +143,29 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
 def _essential(options: Options) -> Options:
     """The options without those that do not change what is found."""
     return msgspec.structs.replace(options, fresh=False, jobs=1, runs="", work_root="")
+
+
+def judge_again(store: Store) -> list[tuple[str, str, str]]:
+    """Ask today's checkers about every stored trial, against the stored expectation.
+
+    Returns:
+        For each changed trial its schedule, its verdict before, and its verdict now.
+    """
+    survey = store.survey()
+    changed: list[tuple[str, str, str]] = []
+    for trial in list(store.trials()) if survey is not None else []:
+        assert survey is not None
+        schedule = parse_schedule(trial.schedule)
+        fresh = judge(store.history(trial.schedule), survey[2], schedule)
+        doubts = tuple(u for u in trial.judgement.unknowns if u.startswith(DOUBT))
+        if doubts:
+            verdict = "INVALID" if fresh.findings else "UNKNOWN"
+            unknowns = (*fresh.unknowns, *doubts)
+            fresh = msgspec.structs.replace(fresh, verdict=verdict, unknowns=unknowns)
+        if fresh != trial.judgement:
+            store.put_judgement(trial.schedule, fresh)
+            changed.append((trial.schedule, trial.judgement.verdict, fresh.verdict))
+    return changed
 
 
 class _Campaign:
@@ -171,7 +198,23 @@ class _Campaign:
             yield from self._run_wave(number, wave)
             if self._why:
                 break
+        self._look_again(first, second, expectation)
         yield self._finish(self._why)
+
+    def _look_again(self, first: History, second: History, expectation: Expectation) -> None:
+        """Before values or files are called wrong: do undisturbed runs differ in them by now?
+
+        A time of day that the surveys had in common may be another one since.
+        """
+        kinds = {f.kind for t in self._store.trials() for f in t.judgement.findings}
+        if not kinds & SUSPECT:
+            return
+        later = [History.decode(r.history) for r in _results(self._submit(self._surveys()))]
+        scenario = load(self._options.target).scenario
+        fresh = expect(first, second, scenario, *later)
+        if fresh.volatile != expectation.volatile or fresh.problems:
+            self._store.put_survey(first, second, fresh)
+            judge_again(self._store)
 
     def _finish(self, why: str) -> Finished:
         seconds = self._seconds()
@@ -280,7 +323,6 @@ class _Campaign:
         return Job(
             target=self._options.target,
             seed=self._options.seed,
-            schedules=(str(Schedule()),) * 2,
             timeout_s=self._options.timeout_s,
             work_root=self._options.work_root,
         )

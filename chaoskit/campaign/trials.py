@@ -41,8 +41,16 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     real: bool = True
 
 
+DOUBT = "a copy of the world"
+"""How the reason begins where a snapshot and a real kill disagree."""
+
 Keep = Callable[[Schedule, History], None]
 """Called after a real trial that has findings, while its work folder is still there."""
+
+
+def told(history: History) -> Result:
+    """A run that is not judged (a survey's)."""
+    return _result(history, None, real=True)
 
 
 async def real_trial(
@@ -119,7 +127,7 @@ def _confirmed(judgement: Judgement, truth: Result) -> Result:
     seen, real = _kinds(judgement), _kinds(truth.judgement)
     if seen == real:
         return truth
-    doubt = f"a copy of the world showed {seen or 'nothing'}, a real kill {real or 'nothing'}"
+    doubt = f"{DOUBT} showed {seen or 'nothing'}, a real kill {real or 'nothing'}"
     verdict = "INVALID" if truth.judgement.findings else "UNKNOWN"
     changed = msgspec.structs.replace(
         truth.judgement, verdict=verdict, unknowns=(*truth.judgement.unknowns, doubt)

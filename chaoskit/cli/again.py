@@ -9,12 +9,10 @@ import msgspec
 
 from chaoskit.campaign.replay import MEANING
 from chaoskit.campaign.replay import replay as run_replay
-from chaoskit.campaign.run import DEFAULT_RUNS
+from chaoskit.campaign.run import DEFAULT_RUNS, judge_again
 from chaoskit.campaign.store import LATEST, Store, find_run
-from chaoskit.checkers.check import judge as judge_history
 from chaoskit.cli.run import console
 from chaoskit.model.findings import Verdict
-from chaoskit.model.schedule import parse_schedule
 from chaoskit.model.token import parse_token
 from chaoskit.reporting.machine import write_json, write_junit
 from chaoskit.reporting.summary import summarize
@@ -59,22 +57,14 @@ def replay(token: str, verbose: bool) -> int:
 def judge(run: str, runs: Path) -> int:
     """Ask today's checkers about the stored histories of RUN (a folder, or `latest`)."""
     out = console()
-    changed = 0
     with Store(find_run(runs, run), writable=True) as store:
-        survey = store.survey()
-        for trial in list(store.trials()) if survey is not None else []:
-            assert survey is not None
-            schedule = parse_schedule(trial.schedule)
-            fresh = judge_history(store.history(trial.schedule), survey[2], schedule)
-            if fresh != trial.judgement:
-                changed += 1
-                store.put_judgement(trial.schedule, fresh)
-                out.print(
-                    f"  {trial.schedule}: was {trial.judgement.verdict}, is {fresh.verdict}",
-                    markup=False,
-                )
+        changed = judge_again(store)
         summary = summarize(store)
-    out.print(f"judged {summary.trials} stored trials, {changed} judgements changed", style="dim")
+    for schedule, before, now in changed:
+        out.print(f"  {schedule}: was {before}, is {now}", markup=False)
+    out.print(
+        f"judged {summary.trials} stored trials, {len(changed)} judgements changed", style="dim"
+    )
     show(summary, out)
     return Verdict(summary.verdict).exit_code
 

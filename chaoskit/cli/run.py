@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from collections.abc import Sequence
@@ -112,16 +113,18 @@ def run(ctx: click.Context, /, **given: object) -> int:
     chaoskit run --services payments,email --resume "node task.js --resume" -- node task.js
     """
     target = _target(ctx.obj, given)
+    places = (given["runs"], given["work_dir"])
+    check_places(given["json_path"], given["junit_path"], folders=places)
     options = Options(
         target=target,
         seed=_int(given["seed"]),
         mechanisms=mechanisms_of(str(given["mechanisms"])),
         max_points=_maybe_int(given["max_points"]),
-        max_time_s=_maybe_float(given["max_time"]),
+        max_time_s=_finite(given["max_time"]),
         times=_int(given["times"]),
         depth=_depth(_int(given["depth"])),
         snapshots=bool(given["snapshots"]),
-        timeout_s=_maybe_float(given["timeout"]),
+        timeout_s=_finite(given["timeout"]),
         only=tuple(_as_schedule(text) for text in _texts(given["only"])),
         fresh=bool(given["fresh"]),
         jobs=jobs_number(str(given["jobs"])),
@@ -173,7 +176,7 @@ def _target(command: object, given: dict[str, object]) -> Target:
         raise UsageError(f"--tables: there is no file {tables}")
     spec = CommandSpec(
         command=words,
-        resume=tuple(shlex.split(str(given["resume"]))),
+        resume=_words(str(given["resume"])),
         env=dict(_pair(text, "--env") for text in _texts(given["env"])),
         services=tuple(filter(None, str(given["services"]).split(","))),
         outputs=tuple(_texts(given["outputs"])),
@@ -184,6 +187,39 @@ def _target(command: object, given: dict[str, object]) -> Target:
         tables=tables.read_text(encoding="utf-8") if isinstance(tables, Path) else "",
     )
     return Target(command=spec)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as wrong:
+        raise UsageError(f"--resume {text!r} is no command line: {wrong}") from wrong
+
+
+def check_places(*files: object, folders: Sequence[object] = ()) -> None:
+    """See that reports can be written, before anything is run.
+
+    Raises:
+        UsageError: one of ``files`` is a folder, or cannot be made; or one of ``folders`` cannot.
+    """
+    for file in files:
+        if isinstance(file, Path) and file.is_dir():
+            raise UsageError(f"{file} is a folder: name a file in it")
+    parents = [file.parent for file in files if isinstance(file, Path)]
+    for folder in (*parents, *(f for f in folders if isinstance(f, Path))):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as wrong:
+            raise UsageError(f"{folder} cannot be made: {wrong.strerror}") from wrong
+        if not os.access(folder, os.W_OK):
+            raise UsageError(f"{folder} cannot be written to")
+
+
+def _finite(value: object) -> float | None:
+    number = _maybe_float(value)
+    if number is not None and not math.isfinite(number):
+        raise UsageError(f"a number of seconds is finite, not {number}")
+    return number
 
 
 def _as_schedule(text: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from chaoskit.model.behaviours import parse_behaviour
-from chaoskit.model.errors import UsageError
+from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.trial.services import create_services, service_names
 
 _GROUP = "chaoskit.serving"
@@ -58,6 +58,8 @@ def serve(
 
 def _port(text: str, names: tuple[str, ...]) -> tuple[str, int]:
     service, _, number = text.partition("=")
-    if service not in names or not number.isdigit():
-        raise UsageError(f"--port takes SERVICE=PORT, not {text!r}; services: {', '.join(names)}")
+    if not number.isdigit():
+        raise UsageError(f"--port takes SERVICE=PORT with a number, not {text!r}")
+    if service not in names:
+        raise unknown_name("service in --port", service, names)
     return service, int(number)

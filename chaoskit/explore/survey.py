@@ -1,4 +1,4 @@
-"""The survey: two undisturbed runs, and what they teach about a task.
+"""The survey: undisturbed runs, and what they teach about a task.
 
 What differs from one to the other (times, random ids) cannot be part of an effect's identity.
 What still differs after that means that the task does not repeat, and then no verdict is safe.
@@ -19,14 +19,23 @@ from chaoskit.model.scenario import Scenario
 Volatile = dict[str, tuple[str, ...]]
 
 
-def expect(first: History, second: History, scenario: Scenario) -> Expectation:
-    """What every trial is measured against, from two undisturbed runs of one scenario."""
+def expect(first: History, second: History, scenario: Scenario, *later: History) -> Expectation:
+    """What every trial is measured against.
+
+    Args:
+        first: an undisturbed run; its words and its order are the ones that are kept.
+        second: another one.
+        scenario: of both.
+        later: further undisturbed runs, as far as there are any: they may show that more varies.
+    """
+    runs = [first, second, *later]
     chosen = {name: tuple(fields) for name, fields in scenario.identity.items()}
-    volatile = _volatile(_wanted(first), _wanted(second))
-    expected = [_expected(h) for h in (first, second)]
-    one, two = ([identity_of(e, volatile, chosen) for e in effects] for effects in expected)
-    digests, unstable = _digests(first, second)
-    problems = [*_failures(first), *_failures(second), *_differences(one, two)]
+    volatile = _volatile([_wanted(run) for run in runs])
+    expected = [_expected(run) for run in runs]
+    one, *others = ([identity_of(e, volatile, chosen) for e in effects] for effects in expected)
+    digests, unstable = _digests(runs)
+    problems = [problem for run in runs for problem in _failures(run)]
+    problems += [problem for other in others for problem in _differences(one, other)]
     if unstable:
         volatile["outputs"] = tuple(unstable)
     if scenario.outputs and not digests:
@@ -42,8 +51,8 @@ def expect(first: History, second: History, scenario: Scenario) -> Expectation:
         requests=tuple(_requests(first, volatile, chosen).items()),
         steps=tuple(body.step for _, body in first.steps if body.phase == "started"),
         digests=digests,
-        ordered=one == two and not _overlaps(first) and not _overlaps(second),
-        seconds=max(_seconds(first), _seconds(second)),
+        ordered=all(one == other for other in others) and not any(map(_overlaps, runs)),
+        seconds=max(map(_seconds, runs)),
         problems=tuple(dict.fromkeys(problems)),
         rules=str(Contract.of(scenario.contract)),
         redo_allowed=tuple(scenario.redo),
@@ -57,16 +66,19 @@ def _wanted(history: History) -> list[Effect]:
     return booked + asked
 
 
-def _volatile(first: Sequence[Effect], second: Sequence[Effect]) -> Volatile:
-    """Per operation, the fields whose values differ between two undisturbed runs."""
-    one, two = _values(first), _values(second)
-    found: dict[str, list[str]] = {}
-    for operation, name in sorted(one.keys() | two.keys()):
-        if one.get((operation, name)) != two.get((operation, name)):
-            found.setdefault(operation, []).append(name)
-    sizes = [Counter(effect.operation for effect in run) for run in (first, second)]
-    # where the number of effects differs every field does: that is no volatility
-    return {op: tuple(names) for op, names in found.items() if sizes[0][op] == sizes[1][op]}
+def _volatile(runs: Sequence[Sequence[Effect]]) -> Volatile:
+    """Per operation, the fields whose values differ between undisturbed runs."""
+    one = _values(runs[0])
+    found: dict[str, set[str]] = {}
+    for run in runs[1:]:
+        other = _values(run)
+        sizes = [Counter(effect.operation for effect in some) for some in (runs[0], run)]
+        for operation, name in one.keys() | other.keys():
+            # where the number of effects differs every field does: that is no volatility
+            same_size = sizes[0][operation] == sizes[1][operation]
+            if same_size and one.get((operation, name)) != other.get((operation, name)):
+                found.setdefault(operation, set()).add(name)
+    return {operation: tuple(sorted(names)) for operation, names in sorted(found.items())}
 
 
 def _values(effects: Sequence[Effect]) -> Mapping[tuple[str, str], Counter[str]]:
@@ -131,11 +143,15 @@ def _differences(one: Sequence[Identity], two: Sequence[Identity]) -> Iterator[s
     )
 
 
-def _digests(first: History, second: History) -> tuple[dict[str, str], list[str]]:
-    """The outputs that both runs leave alike, and the names of those that they do not."""
-    one, two = first.digests, second.digests
-    names = sorted(one.keys() | two.keys())
-    same = {name: one[name] for name in names if one.get(name) == two.get(name)}
+def _digests(runs: Sequence[History]) -> tuple[dict[str, str], list[str]]:
+    """The outputs that all runs leave alike, and the names of those that they do not."""
+    one = runs[0].digests
+    names = sorted({name for run in runs for name in run.digests})
+    same = {
+        name: one[name]
+        for name in names
+        if all(run.digests.get(name) == one.get(name) for run in runs)
+    }
     return same, [name for name in names if name not in same]
 
 

@@ -59,6 +59,14 @@ class ServiceSettings:
 
 
 @runtime_checkable
+class Patient(Protocol):
+    """What a service can do besides: wait before it answers, to see what else is sent meanwhile."""
+
+    def delay_replies(self, seconds: float, total_s: float) -> None:
+        """Answer every request ``seconds`` late, until that adds up to ``total_s``."""
+
+
+@runtime_checkable
 class Restorable(Protocol):
     """What a service can do besides, so that its world can be gone back to.
 

@@ -107,7 +107,7 @@ def summarize(store: Store, title: str = "") -> Summary:
         effects=len(expectation.order),
         findings=tuple(r for t in everything for r in _reported(t, options)),
         unknowns=unknowns,
-        not_tested=_not_tested(store, options, total, len(tested), trials),
+        not_tested=_not_tested(store, options, expectation, (total, len(tested)), trials),
         volatile=expectation.volatile,
         run=str(_relative(store.folder)),
     )
@@ -184,15 +184,33 @@ def replay_command(options: Options, schedule: str, finding: Finding) -> str:
 
 
 def _not_tested(
-    store: Store, options: Options, total: int, tested: int, trials: Sequence[StoredTrial]
+    store: Store,
+    options: Options,
+    expectation: Expectation,
+    points: tuple[int, int],
+    trials: Sequence[StoredTrial],
 ) -> tuple[str, ...]:
     """What a reader might think was covered, and was not."""
+    total, tested = points
     found = [f"{m}: {MEANING[m]}" for m in MEANING if m in _mechanisms(options)]
     if tested < total:
-        found.append(f"{total - tested} of {total} points (sampled by seed {options.seed})")
+        why = "chosen by --at" if options.only else f"sampled by seed {options.seed}"
+        if options.max_points is None and not options.only:
+            why = "not reached"
+        found.append(f"{total - tested} of {total} points ({why})")
     odd = int(store.get("points.odd") or 0)
     if odd:
         found.append(f"{odd} points that only one of the two undisturbed runs passed")
+    if not expectation.ordered and not expectation.steps and expectation.order:
+        found.append(
+            "redone steps: requests overlap, so that a successor proves nothing; report steps "
+            "with probe.step"
+        )
+    if options.target.command is None and store.get("forked"):
+        found.append(
+            "another hash seed in the resume: attempts of a Python function are forks of one "
+            "process; give it as command= to start each one cold"
+        )
     missed = sum(map(_missed_by_time, trials))
     if missed:
         found.append(f"{missed} random moments that came after the task's end")

@@ -35,6 +35,9 @@ from contextlib import suppress
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
+_NOT_OURS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+"""Signals that a terminal, a CI system or a service manager sends to a whole group."""
+
 Task = Callable[[], object]
 
 
@@ -45,7 +48,7 @@ class Launcher:
         self._control = control
         self._buffer = b""
         self._descriptors: list[int] = []
-        self._task: Task | None = None
+        self._source = ("", "")
         self._leader = 0
         self._folder = ""
         self._wake_read, self._wake_write = socket.socketpair()
@@ -57,7 +60,8 @@ class Launcher:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write.fileno(), warn_on_full_buffer=False)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
+        for number in _NOT_OURS:  # these are the supervisor's to handle; we go when it goes
+            signal.signal(number, signal.SIG_IGN)
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
             selector.register(self._wake_read, selectors.EVENT_READ)
@@ -103,13 +107,11 @@ class Launcher:
 
     def _load(self, file: str, name: str) -> None:
         try:
-            task = getattr(load_module(file), name).task
-            if not callable(task):
-                raise TypeError(f"{name}.task in {file} is not a function")  # noqa: TRY301
+            load_task(file, name)
         except Exception:  # noqa: BLE001 - the user's module may raise anything
             self._say({"loaded": traceback.format_exc(limit=-3)})
             return
-        self._task = task
+        self._source = (file, name)
         "".encode("idna")  # every connection by host name needs this codec: import it once, here
         gc.collect()
         gc.freeze()  # keep the shared pages shared: a collection in a child would copy them all
@@ -128,7 +130,7 @@ class Launcher:
             if argv is None:
                 os.close(failure_write)
                 os.close(failure_read)
-                return self._task
+                return load_fresh_task(*self._source)
             _execute([str(word) for word in _list(argv)], failure_write)
         os.close(output)
         os.close(failure_write)
@@ -141,7 +143,7 @@ class Launcher:
     def _become(self, output: int, cwd: str, environment: dict[str, str]) -> None:
         """In the child: shed everything that is the launcher's."""
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGTERM):
+        for number in (signal.SIGCHLD, *_NOT_OURS):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         self._control.close()
@@ -185,6 +187,47 @@ class Launcher:
                     os.killpg(self._leader, signal.SIGKILL)
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def load_task(file: str, name: str) -> Task:
+    """The task of the scenario ``name`` in ``file``.
+
+    Raises:
+        TypeError: it has none.
+    """
+    task = getattr(load_module(file), name).task
+    if not callable(task):
+        raise TypeError(f"{name}.task in {file} is not a function")
+    return task  # type: ignore[no-any-return]
+
+
+def load_fresh_task(file: str, name: str) -> Task:
+    """The task, with the scenario's own modules executed anew.
+
+    What a module makes when it is imported (a run id, a random generator) belongs to one process:
+    a task that is started again makes it again. Only modules from elsewhere stay loaded.
+    """
+    for known in modules_of(file):
+        del sys.modules[known]
+    return load_task(file, name)
+
+
+def modules_of(file: str) -> dict[str, str]:
+    """The loaded modules from the folders that the scenario in ``file`` imports from, by name."""
+    folders = tuple(folder + os.sep for folder in _import_folders(file))
+    return {
+        name: path
+        for name, module in sys.modules.items()
+        if (path := getattr(module, "__file__", None)) is not None
+        and name != "__main__"
+        and path.startswith(folders)
+        and not _installed(path)
+    }
+
+
+def _installed(path: str) -> bool:
+    """Whether a module lies in an environment, which may itself lie below a scenario's folder."""
+    return "site-packages" in path or "dist-packages" in path
 
 
 def load_module(file: str) -> object:

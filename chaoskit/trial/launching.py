@@ -91,9 +91,12 @@ class Launching:
         """SIGKILL every process of the attempt; they are dead when this returns."""
         process_tree.kill(self.pid)
 
-    def leftovers(self, grace_s: float) -> list[str]:
-        """Processes that outlive the task by more than ``grace_s``; by their command lines."""
-        return process_tree.await_end(self.pid, int(grace_s * 1000))
+    async def leftovers(self, grace_s: float) -> list[str]:
+        """Processes that outlive the task by more than ``grace_s``; by their command lines.
+
+        The services go on answering meanwhile: a child may be about to end, waiting for one.
+        """
+        return await asyncio.to_thread(process_tree.await_end, self.pid, grace_s)
 
     def close(self) -> None:
         """Kill what is left and end the launcher; it removes the work folder."""

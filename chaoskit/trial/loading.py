@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from chaoskit.model.errors import ScenarioError, UsageError, unknown_name
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.token import Target
-from chaoskit.trial.launcher import load_module
+from chaoskit.trial.launcher import load_module, modules_of
 
 DEFAULT_NAME = "scenario"
+_SOURCE_BYTES_MAX = 16 << 20
 _SKIPPED = {".venv", ".git", "node_modules", "__pycache__", "build", "dist"}
 
 
@@ -73,6 +75,23 @@ def _from_file(target: Target, path: Path, name: str) -> Loaded:
             raise ScenarioError(f"{path} has no scenario: write `scenario = Scenario(…)` in it")
         raise unknown_name(f"scenario in {path}", name, known)
     return Loaded(known[name], target, file, name, file.parent)
+
+
+def sources(loaded: Loaded) -> bytes:
+    """A digest of every file that makes the task what it is, as far as it can be seen.
+
+    These are the modules from the scenario's folders, and the files that a command names.
+    """
+    files = set(modules_of(str(loaded.file)).values()) if loaded.file is not None else set()
+    scenario = loaded.scenario
+    words = (*scenario.command, *scenario.resume)
+    files |= {word.replace("{here}", str(loaded.here)) for word in words}
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        path = Path(file)
+        if path.is_file() and path.stat().st_size <= _SOURCE_BYTES_MAX:
+            digest.update(file.encode(errors="surrogateescape") + b"\0" + path.read_bytes())
+    return digest.digest()
 
 
 def scenario_files(root: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -128,15 +129,14 @@ def kill(root: int) -> list[int]:
     return killed
 
 
-def await_end(root: int, timeout_ms: int) -> list[str]:
+def await_end(root: int, timeout_s: float) -> list[str]:
     """Wait until ``root`` has no living descendant; the command lines of those that remain."""
-    for _ in range(_ROUNDS_MAX):
-        alive = descendants(root)
-        if not alive:
-            return []
-        if not _Deaths(alive).wait(timeout_ms):
+    deadline = time.monotonic() + timeout_s
+    while alive := descendants(root):
+        left_ms = int((deadline - time.monotonic()) * 1000)
+        if left_ms <= 0 or not _Deaths(alive).wait(left_ms):
             return [command_line(pid) for pid in descendants(root)]
-    return [command_line(pid) for pid in descendants(root)]
+    return []
 
 
 def command_line(pid: int) -> str:

@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
 from typing import Self
 
 from chaoskit.model.behaviours import parse_behaviour
+from chaoskit.model.contract import Contract
 from chaoskit.model.effects import Effect
 from chaoskit.model.errors import HarnessError, UsageError, unknown_name
 from chaoskit.model.events import (
@@ -29,6 +31,7 @@ from chaoskit.model.events import (
 from chaoskit.model.history import History
 from chaoskit.model.hosting import (
     Address,
+    Patient,
     RequestInfo,
     Restorable,
     Service,
@@ -65,6 +68,10 @@ class Snapshot:
 GRACE_S = 0.5
 """How long a child may outlive the task before it is called a leftover."""
 
+HOLD_S = 0.01
+HOLD_TOTAL_S = 3.0
+"""How late a service answers in the second survey, and in all at the most."""
+
 QUIESCE_TIMEOUT_S = 5.0
 FIRST_TIMEOUT_S = 300.0
 _TAIL_CHARACTERS = 4000
@@ -80,6 +87,7 @@ class Supervisor:
         self._behaviours = tuple(map(parse_behaviour, loaded.scenario.behaviours))
         self._services: list[Service] = create_services(loaded.scenario.services)
         self._check_behaviours()
+        self._check_patterns()
         self._work_root = work_root
         self._watch: Watch | None = None
         self._recorder = Recorder()
@@ -90,6 +98,21 @@ class Supervisor:
         for behaviour in self._behaviours:
             if behaviour.service not in self._scenario.services:
                 raise unknown_name("service", behaviour.service, self._scenario.services)
+
+    def _check_patterns(self) -> None:
+        """Every pattern of the scenario must match something that its services can do.
+
+        A database's operations come with its tables; of it only the name is looked at.
+        """
+        Contract.of(self._scenario.contract)
+        known = [f"{s.name}.{operation}" for s in self._services for operation in s.operations]
+        loose = tuple(f"{s.name}." for s in self._services if not s.operations)
+        for pattern in (*self._scenario.contract, *self._scenario.identity):
+            if pattern.startswith(loose) or any(fnmatchcase(name, pattern) for name in known):
+                continue
+            if loose and any(mark in pattern for mark in "*?["):
+                continue
+            raise unknown_name("operation", pattern, known or [f"{name}*" for name in loose])
 
     async def __aenter__(self) -> Self:
         if not hasattr(os, "fork"):
@@ -161,13 +184,33 @@ class Supervisor:
         self._begin()
         return await self._go_on(1, schedule)
 
-    def _begin(self) -> None:
+    async def survey(self) -> tuple[History, History]:
+        """Two undisturbed runs; the second one in a world that is as different as it may be.
+
+        Its services make other ids, so that a field that only repeats one is seen to vary; and
+        they answer a little late, so that requests that are sent together are seen to overlap.
+        """
+        first = await self.run(Schedule())
+        self._begin(seed_shift=1)
+        self._delay_replies(HOLD_S)
+        try:
+            second = await self._go_on(1, Schedule())
+        finally:
+            self._delay_replies(0.0)
+        return first, second
+
+    def _delay_replies(self, seconds: float) -> None:
+        for service in self._services:
+            if isinstance(service, Patient):
+                service.delay_replies(seconds, HOLD_TOTAL_S)
+
+    def _begin(self, seed_shift: int = 0) -> None:
         """An empty world."""
         self._recorder = Recorder()
         self._numbers = count(1)
         self._workspace.refill()
         for service in self._services:
-            service.reset(self._seed, self._behaviours)
+            service.reset(self._seed + seed_shift, self._behaviours)
 
     async def _go_on(self, attempt: int, schedule: Schedule, stops: Stops | None = None) -> History:
         """Attempts from ``attempt`` on; the first one without a fault may have ``stops``."""
@@ -310,7 +353,7 @@ class Supervisor:
         finally:
             for timer in timers:
                 timer.cancel()
-        leftovers = [] if watch.killed or timed_out else self._launching.leftovers(GRACE_S)
+        leftovers = [] if watch.killed or timed_out else await self._launching.leftovers(GRACE_S)
         self._launching.kill()
         if timed_out:
             return "timeout", int(signal.SIGKILL), leftovers

@@ -28,7 +28,11 @@ class EmailService:
         core = EmailCore()
         self._http = HttpService(core)
         self._smtp = SmtpDoor(
-            core, self._http.ledger_book, self._http.clock, self._http.behaviours_for
+            core,
+            self._http.ledger_book,
+            self._http.clock,
+            self._http.behaviours_for,
+            self._http.patience,
         )
         self.name = core.name
         self.operations = core.operations
@@ -72,6 +76,10 @@ class EmailService:
     def ledger(self) -> Sequence[Effect]:
         """Every mail since the reset, in order."""
         return self._http.ledger()
+
+    def delay_replies(self, seconds: float, total_s: float) -> None:
+        """See `chaoskit.model.hosting.Patient`."""
+        self._http.delay_replies(seconds, total_s)
 
     def save(self, folder: Path) -> bytes:
         """See `Restorable.save`: the mailbox is the HTTP door's."""

@@ -41,6 +41,7 @@ class SmtpDoor:
         book: the service's ledger.
         clock: seconds since the epoch.
         behaviours_for: counts one more request for an operation and says how to misbehave.
+        patience: how many seconds the next answer is held back.
     """
 
     def __init__(
@@ -49,11 +50,13 @@ class SmtpDoor:
         book: Ledger,
         clock: Callable[[], float],
         behaviours_for: Callable[[str], list[Behaviour]],
+        patience: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._core = core
         self._book = book
         self._clock = clock
         self._behaviours_for = behaviours_for
+        self._patience = patience
         self._connections = Connections()
         self._server: asyncio.Server | None = None
         self._port = 0
@@ -69,7 +72,9 @@ class SmtpDoor:
         """
         loop = asyncio.get_running_loop()
         self._connections = Connections()
-        post = _Post(self._core, self._book, self._clock, self._behaviours_for, observer)
+        post = _Post(
+            self._core, self._book, self._clock, self._behaviours_for, self._patience, observer
+        )
         self._server = await listen(
             lambda free: loop.create_server(
                 lambda: _Protocol(post, self._connections, loop), LOOPBACK, free, backlog=512
@@ -114,18 +119,20 @@ class _Answer(str):
 class _Post:
     """What aiosmtpd calls: its hooks are found by the names of the methods."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a mail meets on its way, passed once
         self,
         core: EmailCore,
         book: Ledger,
         clock: Callable[[], float],
         behaviours_for: Callable[[str], list[Behaviour]],
+        patience: Callable[[], float],
         observer: Observer,
     ) -> None:
         self._core = core
         self._book = book
         self._clock = clock
         self._behaviours_for = behaviours_for
+        self._patience = patience
         self.observer = observer
 
     async def handle_EHLO(  # noqa: N802 - aiosmtpd's name
@@ -172,9 +179,11 @@ class _Post:
             cut = _cut(server)
             self._lost(answer)
             raise cut
-        if (late := behaviours.get("late-reply")) is not None:
+        late = behaviours.get("late-reply")
+        delay_s = (late.delay_ms / 1000 if late is not None else 0.0) + self._patience()
+        if delay_s > 0:
             try:
-                await asyncio.sleep(late.delay_ms / 1000)
+                await asyncio.sleep(delay_s)
             except asyncio.CancelledError:  # nobody waits for the answer any more
                 self._lost(answer)
                 raise

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
@@ -268,3 +269,65 @@ def test_nothing_of_a_campaign_stays_in_the_work_root(tmp_path: Path) -> None:
         tmp_path, scenario("broken/record_after_effect"), jobs=2, max_points=4, work_root=str(work)
     )
     assert not list(work.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_whole_group_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    """What a closed terminal or a CI system sends to a group ends in no process and no folder."""
+    (tmp_path / "work").mkdir()
+    command = [
+        sys.executable, "-m", "chaoskit.cli.main", "run", str(BROKEN / "no_effect_ids.py"),
+        "--runs", str(tmp_path / "runs"), "-j", "2", "--work-dir", str(tmp_path / "work"),
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True)
+    _until(lambda: _trials(tmp_path / "runs") > 3)
+    family = psutil.Process(process.pid).children(recursive=True)
+    os.killpg(process.pid, number)
+    process.communicate(timeout=CAMPAIGN_ENDS_WITHIN_S)
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert not alive
+    _until(lambda: not list((tmp_path / "work").iterdir()))
+
+
+def test_a_campaign_is_not_gone_on_with_once_the_task_has_changed(tmp_path: Path) -> None:
+    """A helper module of the scenario's, or the script of a command, is part of its identity."""
+    folder = tmp_path / "scenarios"
+    folder.mkdir()
+    for name in ("_shop.py", "broken/fresh_key.py"):
+        (folder / Path(name).name).write_text((ROOT / "scenarios" / name).read_text())
+    options = Options(
+        target=Target(scenario=str(folder / "fresh_key.py")), runs=str(tmp_path / "runs")
+    )
+    assert not _started(options).resumed
+    assert _started(options).resumed
+    (folder / "_shop.py").write_text((folder / "_shop.py").read_text() + "# changed\n")
+    assert not _started(options).resumed
+
+
+def _started(options: Options) -> Started:
+    """The first event of a campaign that is left at once, in a process without its modules."""
+    code = (
+        "import sys, msgspec; from chaoskit.campaign.run import Options, run; "
+        "stream = run(msgspec.json.decode(sys.argv[1], type=Options)); "
+        "event = next(stream); next(stream); stream.close(); print(event.resumed)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, msgspec.json.encode(options).decode()],
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+    return Started(Path(), "", done.stdout.strip() == "True", 0)
+
+
+def test_a_value_that_varies_by_the_minute_is_no_finding(tmp_path: Path) -> None:
+    """What both surveys had in common and later runs have not is looked at again first."""
+    clock = tmp_path / "clock"
+    script = (
+        f"n=$(cat {clock} 2>/dev/null || echo 0); echo $((n + 1)) > {clock}; "
+        "[ $n -lt 2 ] && t=10:00 || t=10:0$((n % 7)); "
+        "[ -e done ] || curl -sS --fail -H 'Idempotency-Key: k' {email.url}/v1/messages -d "
+        '"{\\"from\\":\\"a@b.c\\",\\"to\\":\\"d@e.f\\",\\"subject\\":\\"at $t\\"}"; : > done'
+    )
+    spec = CommandSpec(command=("bash", "-c", script), services=("email",))
+    summary = campaign(tmp_path, Target(command=spec), jobs=1)
+    assert summary.volatile == {"email.send": ("subject",)}
+    assert "wrong_inputs" not in summary.kinds

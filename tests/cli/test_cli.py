@@ -44,6 +44,7 @@ def shell(tmp_path: Path) -> Shell:
 
 
 BROKEN = "scenarios/broken/record_after_effect.py"
+TRUE = ("--", "true")
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,17 @@ BROKEN = "scenarios/broken/record_after_effect.py"
         (["report", "nope"], 2, "unknown run"),
         (["judge", "nope"], 2, "unknown run"),
         (["serve", "payments", "--port", "payments=x"], 2, "SERVICE=PORT"),
+        (["serve", "payments", "--port", "payment=1"], 2, "nearest: payments"),
+        (["serve", "payments", "--port", "payments=99999"], 2, "99999 is no port"),
+        (["run", "--resume", 'a "b', "--", "true"], 2, "No closing quotation"),
+        (["run", BROKEN, "--json", "scenarios"], 2, "is a folder"),
+        (["run", BROKEN, "--runs", "/proc/x"], 2, "/proc/x cannot be made"),
+        (["run", BROKEN, "--timeout", "nan"], 2, "finite"),
+        (
+            ["run", "--services", "payments", "--contract", "paymnts.charge=at-most-once", *TRUE],
+            2,
+            "payments.charge",
+        ),
     ],
 )  # fmt: skip
 def test_wrong_words_end_with_2_and_name_the_fix(

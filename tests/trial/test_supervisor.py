@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
+import textwrap
 from pathlib import Path
 
 import psutil
 import pytest
 
+from chaoskit.explore.survey import expect
 from chaoskit.model.errors import ScenarioError, UsageError
 from chaoskit.model.events import (
     AttemptEnded,
@@ -20,8 +23,10 @@ from chaoskit.model.events import (
     RequestReceived,
 )
 from chaoskit.model.history import History
-from chaoskit.model.token import CommandSpec
+from chaoskit.model.token import CommandSpec, Target
+from chaoskit.trial.loading import load
 from chaoskit.trial.output import HEAD_BYTES, TAIL_BYTES
+from chaoskit.trial.supervisor import Supervisor
 from tests.trial.conftest import RunTask
 
 TASKS = Path(__file__).parents[1] / "tasks"
@@ -345,3 +350,100 @@ def test_effects_of_the_database_are_booked_per_attempt(run_task: RunTask) -> No
     (history,) = run_task(source, ["kill@row#2"])
     booked = [(b.attempt, dict(b.effect.fields)["n"]) for _, b in history.of(EffectApplied)]
     assert booked == [(1, "0"), (1, "1"), (2, "2")]
+
+
+def test_each_attempt_imports_the_scenario_anew(run_task: RunTask) -> None:
+    """What a module makes when it is imported belongs to one process: a resume makes it again."""
+    source = """
+    import os, uuid, random
+    from chaoskit import Scenario, probe
+    RUN, CHANCE = uuid.uuid4().hex, random.Random()
+    def main():
+        print(RUN, CHANCE.random())
+        probe.point("printed")
+        os.path.exists("x")
+    scenario = Scenario(task=main)
+    """
+    seen: set[str] = set()
+    for history in run_task(source, ["none"] * 3):
+        seen.update(history.last.output_tail.split())
+    assert len(seen) == 6
+
+
+def survey(file: Path) -> tuple[History, History]:
+    """The two undisturbed runs of a scenario file."""
+
+    async def go() -> tuple[History, History]:
+        async with Supervisor(load(Target(scenario=str(file))), seed=0) as supervisor:
+            return await supervisor.survey()
+
+    return asyncio.run(go())
+
+
+GATHER = """
+import asyncio, os, urllib.parse
+from chaoskit import Scenario
+
+async def charge(n, url):
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    body = f"amount={n}00&currency=eur&source=tok_visa"
+    writer.write((f"POST /v1/charges HTTP/1.1\\r\\nHost: x\\r\\n"
+                  f"Authorization: Bearer sk_test_x\\r\\n"
+                  f"Content-Type: application/x-www-form-urlencoded\\r\\n"
+                  f"Content-Length: {len(body)}\\r\\n\\r\\n{body}").encode())
+    await reader.readuntil(b"}")
+    writer.close()
+
+async def main():
+    url = urllib.parse.urlsplit(os.environ["CHAOSKIT_PAYMENTS_URL"])
+    await WAY
+
+scenario = Scenario(task=main, services=("payments",))
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "ordered"),
+    [
+        ("asyncio.gather(*(charge(n, url) for n in range(1, 6)))", False),
+        ("charge(1, url); await charge(2, url); await charge(3, url)", True),
+    ],
+)
+def test_requests_that_are_sent_together_are_seen_to_overlap(
+    tmp_path: Path, way: str, ordered: bool
+) -> None:
+    """However fast the services are, a concurrent task is not taken for a sequential one."""
+    file = tmp_path / f"gather_{ordered}.py"
+    file.write_text(GATHER.replace("WAY", way).replace("\\\\", "\\"), encoding="utf-8")
+    first, second = survey(file)
+    assert expect(first, second, load(Target(scenario=str(file))).scenario).ordered is ordered
+
+
+def test_the_second_survey_makes_other_ids(tmp_path: Path) -> None:
+    """A field that only repeats an id of the service's is seen to vary."""
+    file = tmp_path / "ids.py"
+    file.write_text(textwrap.dedent(CHARGER), encoding="utf-8")
+    first, second = survey(file)
+    refs = [{body.effect.ref for _, body in history.effects} for history in (first, second)]
+    assert len(refs[0]) == len(refs[1]) == 3
+    assert not refs[0] & refs[1]
+
+
+def test_a_child_that_is_about_to_end_is_answered_and_no_leftover(run_task: RunTask) -> None:
+    """While chaoskit waits for a child to end, the services go on answering it."""
+    script = (
+        "curl -sS -u sk_test_x: {payments.url}/v1/charges -d amount=100 -d currency=eur "
+        "-d source=tok_visa >/dev/null & exit 0"
+    )
+    (history,) = run_task(
+        CommandSpec(command=("sh", "-c", script), services=("payments",)), ["none"]
+    )
+    assert history.last.leftovers == ()
+    assert effects(history) == ["100"]
+
+
+def test_a_process_that_renews_itself_is_bounded(run_task: RunTask) -> None:
+    """A chain of processes, each of which starts the next, is ended and named."""
+    chain = "f() { sleep 0.02; (f) & }; (f) & exit 0"
+    (history,) = run_task(CommandSpec(command=("bash", "-c", chain)), ["none"])
+    assert history.last.leftovers
