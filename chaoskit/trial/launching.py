@@ -32,6 +32,7 @@ class Launching:
             [sys.executable, "-m", "chaoskit.trial.launcher", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
+            start_new_session=True,  # what a terminal sends to our group must not reach it
             env=_importable(os.environ),
         )
         theirs.close()
