@@ -26,12 +26,11 @@ from chaoskit.model.history import History
 from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.token import Target
 from chaoskit.trial.loading import load
-from chaoskit.trial.supervisor import Supervisor
+from chaoskit.trial.supervisor import FIRST_TIMEOUT_S, Supervisor
 
 STATE_BYTES_MAX = 20 * 1024 * 1024
 """A failed trial's work folder that is larger is not kept."""
 
-SURVEY_TIMEOUT_S = 300.0
 SURVEY_FACTOR = 20
 SURVEY_MARGIN_S = 10.0
 
@@ -175,7 +174,7 @@ def _timeout(job: Job, supervisor: Supervisor, expectation: Expectation | None) 
     if own is not None:
         return own
     if expectation is None:
-        return SURVEY_TIMEOUT_S
+        return FIRST_TIMEOUT_S
     return trial_timeout_s(expectation)
 
 

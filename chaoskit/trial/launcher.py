@@ -112,6 +112,10 @@ class Launcher:
             self._say({"loaded": traceback.format_exc(limit=-3)})
             return
         self._source = (file, name)
+        # What the scenario's own modules make when they are imported (a run id, a random generator)
+        # belongs to one process: each attempt imports them again. All the rest stays loaded.
+        for own in modules_of(file):
+            del sys.modules[own]
         "".encode("idna")  # every connection by host name needs this codec: import it once, here
         gc.collect()
         gc.freeze()  # keep the shared pages shared: a collection in a child would copy them all
@@ -130,7 +134,7 @@ class Launcher:
             if argv is None:
                 os.close(failure_write)
                 os.close(failure_read)
-                return load_fresh_task(*self._source)
+                return load_task(*self._source)
             _execute([str(word) for word in _list(argv)], failure_write)
         os.close(output)
         os.close(failure_write)
@@ -199,17 +203,6 @@ def load_task(file: str, name: str) -> Task:
     if not callable(task):
         raise TypeError(f"{name}.task in {file} is not a function")
     return task  # type: ignore[no-any-return]
-
-
-def load_fresh_task(file: str, name: str) -> Task:
-    """The task, with the scenario's own modules executed anew.
-
-    What a module makes when it is imported (a run id, a random generator) belongs to one process:
-    a task that is started again makes it again. Only modules from elsewhere stay loaded.
-    """
-    for known in modules_of(file):
-        del sys.modules[known]
-    return load_task(file, name)
 
 
 def modules_of(file: str) -> dict[str, str]:

@@ -155,9 +155,10 @@ def test_damaged_bytes_never_raise_anything_else(some: History, data: st.DataObj
     stored = bytearray(some.encode())
     stored[data.draw(st.integers(0, len(stored) - 1))] = data.draw(st.integers(0, 255))
     try:
-        History.decode(bytes(stored))
+        read = History.decode(bytes(stored))
     except FormatError:
         return
+    assert isinstance(read, History)
 
 
 @given(HISTORIES)

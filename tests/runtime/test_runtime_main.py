@@ -59,7 +59,9 @@ def test_any_other_error_propagates(error: BaseException) -> None:
 
 def test_success_returns() -> None:
     """A program that ends well ends the ordinary way."""
-    run_main(lambda: 7)
+    ran: list[int] = []
+    run_main(lambda: ran.append(7))
+    assert ran == [7]
 
 
 def test_the_runtime_loads_only_what_it_needs() -> None:
