@@ -14,7 +14,6 @@ import pickle
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 
 from chaoskit.model.behaviours import Behaviour, BehaviourKind
 from chaoskit.model.effects import Effect
@@ -64,7 +63,8 @@ class HttpService:
         )
         self._port = self._server.sockets[0].getsockname()[1]
         url = f"http://{LOOPBACK}:{self._port}"
-        return Address({"url": url}, {f"CHAOSKIT_{self.name.upper()}_URL": url})
+        environment = {f"CHAOSKIT_{self.name.upper()}_URL": url}
+        return Address({"url": url}, environment, (self._port,))
 
     def reset(self, seed: int, behaviours: Sequence[Behaviour]) -> None:
         """An empty world; see `Service.reset`.
@@ -96,7 +96,11 @@ class HttpService:
         assert self._observer is not None
         call = self._core.understand(request)
         info = RequestInfo(
-            service=self.name, operation=call.operation, key=call.key, wants=call.wants
+            service=self.name,
+            operation=call.operation,
+            key=call.key,
+            wants=call.wants,
+            later=lambda: self._land(request),
         )
         number = self._observer.received(info)
         if number is None:
@@ -110,6 +114,13 @@ class HttpService:
             return
         reply = _after_commit(outcome.reply) if "fail-after-commit" in behaviours else outcome.reply
         self._reply(number, call, reply, outcome.deduped, behaviours, answer)
+
+    def _land(self, request: HttpRequest) -> Sequence[Effect]:
+        """Apply a request whose sender is dead; see `RequestInfo.later`."""
+        call = self._core.understand(request)
+        outcome = self._core.apply(request, call, self._circumstances(call, {}))
+        self.ledger_book.book(outcome.effects)
+        return outcome.effects
 
     def _reply(  # noqa: PLR0913 - one request's whole answer, passed once
         self,
@@ -176,12 +187,12 @@ class HttpService:
         """Every effect since the reset."""
         return self.ledger_book.entries
 
-    def save(self, folder: Path) -> bytes:
+    def save(self) -> bytes:
         """The core's state, the ledger and the counts; see `Restorable.save`."""
         known = (vars(self._core), self.ledger_book.entries, self._counts)
         return pickle.dumps(known, pickle.HIGHEST_PROTOCOL)
 
-    def restore(self, saved: bytes, folder: Path) -> None:
+    def restore(self, saved: bytes) -> None:
         """See `Restorable.restore`. The bytes are our own and never leave this process."""
         state, entries, self._counts = pickle.loads(saved)  # noqa: S301
         vars(self._core).clear()

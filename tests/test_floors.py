@@ -16,6 +16,7 @@ FLOORS = {
     "model": 0,
     "probe": 1,
     "runtime": 2,
+    "trace": 2,
     "checkers": 2,
     "trial": 3,
     "explore": 4,
@@ -37,7 +38,7 @@ HEAVY = {
 }
 """Which rooms of chaoskit may import a heavy package."""
 
-STANDARD_ONLY = {"probe", "runtime"}
+STANDARD_ONLY = {"probe", "runtime", "trace"}
 
 
 def _files(package: str) -> list[Path]:

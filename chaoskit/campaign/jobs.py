@@ -13,13 +13,7 @@ from typing import Any
 
 import msgspec
 
-from chaoskit.campaign.trials import (
-    Result,
-    fits_snapshots,
-    real_trial,
-    snapshot_trials,
-    told,
-)
+from chaoskit.campaign.trials import Darkroom, Plan, Result, plan_of, real_trial, told
 from chaoskit.model.errors import ChaoskitError, HarnessError, UsageError
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
@@ -39,29 +33,39 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Trials to run. Without an ``expectation`` it is the survey's two runs, not judged.
 
     ``expectation`` is the file that holds it, written once and read once by each worker: it may
-    be large. ``keep`` names the folder for each trial's artefacts, should it fail.
+    be large. ``plan`` is the file with all schedules of the wave, for those who run them from
+    snapshots; ``numbers`` are the places of this job's in it. ``trace``: every call is told of.
+    ``keep`` names the folder for each trial's artefacts, should it fail.
     """
 
     target: Target
     seed: int
     schedules: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
     expectation: str = ""
+    plan: str = ""
     timeout_s: float | None = None
-    snapshots: bool = False
+    trace: bool = False
+    skip_sleeps: bool = False
     keep: tuple[str, ...] = ()
     work_root: str = ""
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a job. ``error`` is the harness's own failure, with the kind of its class."""
+    """What came of a job.
+
+    ``restorable``: every service can go back to a saved world. ``error`` is the harness's own
+    failure, with the kind of its class.
+    """
 
     results: tuple[Result, ...] = ()
+    restorable: bool = False
     error: str = ""
     error_code: int = 0
 
 
-def checked(done: Done) -> tuple[Result, ...]:
-    """The results of a job.
+def checked(done: Done) -> Done:
+    """What came of a job that was run.
 
     Raises:
         UsageError: the job could not be run as asked.
@@ -69,7 +73,7 @@ def checked(done: Done) -> tuple[Result, ...]:
     """
     if done.error:
         raise (UsageError if done.error_code == UsageError.exit_code else HarnessError)(done.error)
-    return done.results
+    return done
 
 
 _sessions: list[Session] = []
@@ -96,6 +100,7 @@ class Session:
         self._runner = asyncio.Runner()
         self._key: tuple[Any, ...] = ()
         self._supervisor: Supervisor | None = None
+        self._darkroom: tuple[str, Darkroom] | None = None
 
     def perform(self, job: Job) -> Done:
         """Run one job to its end; never raises but for an interrupt."""
@@ -120,17 +125,27 @@ class Session:
             if schedule in folders:
                 _keep(Path(folders[schedule]), supervisor, history, schedule)
 
+        supervisor.tracing = job.trace
+        supervisor.skip_sleeps = job.skip_sleeps
         if expectation is None and not schedules:
-            return Done(results=tuple(told(h) for h in await supervisor.survey()))
-        if (
-            expectation is not None
-            and job.snapshots
-            and fits_snapshots(supervisor, schedules, expectation)
-        ):
-            trials = await snapshot_trials(supervisor, schedules, expectation, keep)
-        else:
-            trials = [await real_trial(supervisor, s, expectation, keep) for s in schedules]
+            surveys = await supervisor.survey()
+            return Done(results=tuple(map(told, surveys)), restorable=supervisor.can_snapshot)
+        if expectation is None or not job.plan:
+            return Done(
+                results=tuple(
+                    [await real_trial(supervisor, s, expectation, keep) for s in schedules]
+                )
+            )
+        plan, darkroom = _plan(job.plan), self._darkroom_for(job.plan, supervisor)
+        numbered = zip(schedules, job.numbers, strict=True)
+        trials = [await darkroom.trial(s, plan, expectation, keep, n) for s, n in numbered]
         return Done(results=tuple(trials))
+
+    def _darkroom_for(self, plan: str, supervisor: Supervisor) -> Darkroom:
+        """The snapshots that belong to this plan."""
+        if self._darkroom is None or self._darkroom[0] != plan:
+            self._darkroom = plan, Darkroom(supervisor)
+        return self._darkroom[1]
 
     async def _ready(self, job: Job) -> Supervisor:
         key = (msgspec.json.encode(job.target), job.seed, job.work_root)
@@ -143,7 +158,7 @@ class Session:
         return self._supervisor
 
     async def _close_supervisor(self) -> None:
-        supervisor, self._supervisor = self._supervisor, None
+        supervisor, self._supervisor, self._darkroom = self._supervisor, None, None
         if supervisor is not None:
             await supervisor.__aexit__(None, None, None)
 
@@ -165,6 +180,12 @@ def trial_timeout_s(expectation: Expectation) -> float:
 @lru_cache(maxsize=1)
 def _expectation(file: str) -> Expectation:
     return msgspec.json.decode(Path(file).read_bytes(), type=Expectation)
+
+
+@lru_cache(maxsize=1)
+def _plan(file: str) -> Plan:
+    texts = msgspec.json.decode(Path(file).read_bytes(), type=list[str])
+    return plan_of([parse_schedule(text) for text in texts])
 
 
 def _timeout(job: Job, supervisor: Supervisor, expectation: Expectation | None) -> float:

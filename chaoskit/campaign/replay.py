@@ -54,12 +54,12 @@ def replay(token: ReplayToken, work_root: str = "") -> Replayed:
     try:
         scenario = load(token.target).scenario
         job = Job(target=token.target, seed=token.seed, work_root=work_root)
-        first, second = (History.decode(r.history) for r in checked(session.perform(job)))
+        first, second = (History.decode(r.history) for r in checked(session.perform(job)).results)
         expectation = expect(first, second, scenario)
         schedule = parse_schedule(token.schedule)
         timeout_s = scenario.timeout_s or trial_timeout_s(expectation)
         trial = msgspec.structs.replace(job, schedules=(str(schedule),), timeout_s=timeout_s)
-        (result,) = checked(session.perform(trial))
+        (result,) = checked(session.perform(trial)).results
         history = History.decode(result.history)
     finally:
         session.close()

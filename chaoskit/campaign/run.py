@@ -16,13 +16,23 @@ from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
 from chaoskit.campaign.trials import DOUBT, Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
-from chaoskit.explore.plan import Mechanism, first_wave, moments, next_wave, sample, sweep
+from chaoskit.explore.plan import (
+    OUTSIDE,
+    Mechanism,
+    first_wave,
+    late_landings,
+    moments,
+    next_wave,
+    sample,
+    sweep,
+)
 from chaoskit.explore.survey import expect
 from chaoskit.model.errors import ScenarioError, UsageError, unknown_name
+from chaoskit.model.events import TraceNoted
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.points import Point, TimePoint
-from chaoskit.model.schedule import Schedule, parse_schedule
+from chaoskit.model.schedule import Action, Schedule, parse_schedule
 from chaoskit.model.token import Target
 from chaoskit.trial.loading import load, sources
 
@@ -31,8 +41,8 @@ DEFAULT_RUNS = Path("reports/runs")
 SUSPECT = {"wrong_inputs", "diverged_state", "lost_effect", "false_success"}
 """Findings that a value which varies from run to run can feign."""
 
-BATCH_MOST = 24
-"""Trials that share one recorded run; its copies of the world are kept that long."""
+BATCH_MOST = 16
+"""Trials from snapshots that a worker runs before it says what came of them."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,11 +51,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     target: Target
     seed: int = 0
     mechanisms: tuple[Mechanism, ...] = ("windows", "crossings")
+    in_flight: tuple[Action, ...] = ("late:1",)
     max_points: int | None = None
     max_time_s: float | None = None
     times: int = 0
     depth: int = 1
-    snapshots: bool = False
+    snapshots: bool = True
+    skip_sleeps: bool = False
     timeout_s: float | None = None
     only: tuple[str, ...] = ()
     fresh: bool = False
@@ -180,6 +192,8 @@ class _Campaign:
         self._before_s = float(store.get("seconds") or 0)
         self._known = store.known()
         self._why = ""
+        self._why_real = ""
+        self._plan_file = ""
 
     def events(self) -> Iterator[CampaignEvent]:
         first, second, expectation = self._survey()
@@ -187,6 +201,7 @@ class _Campaign:
             yield Surveyed(expectation, 0)
             yield self._finish("the survey proves nothing")
             return
+        self._choose_way(first, second, expectation)
         wave = self._first_wave(first, second, expectation)
         yield Surveyed(expectation, len(wave))
         for number in range(1, self._options.depth + 1):
@@ -209,7 +224,7 @@ class _Campaign:
         kinds = {f.kind for t in self._store.trials() for f in t.judgement.findings}
         if not kinds & SUSPECT:
             return
-        later = [History.decode(r.history) for r in _results(self._submit(self._surveys()))]
+        later = [History.decode(r.history) for r in _done(self._submit(self._surveys())).results]
         scenario = load(self._options.target).scenario
         fresh = expect(first, second, scenario, *later)
         if fresh.volatile != expectation.volatile or fresh.problems:
@@ -229,8 +244,9 @@ class _Campaign:
         stored = self._store.survey()
         if stored is not None:
             return stored
-        surveys = _results(self._submit(self._surveys()))
-        first, second = (History.decode(result.history) for result in surveys)
+        done = _done(self._submit(self._surveys()))
+        first, second = (History.decode(result.history) for result in done.results)
+        self._store.put("restorable", "yes" if done.restorable else "no")
         for history in (first, second):
             if history.last.how == "not-started":
                 raise ScenarioError(f"the task cannot be started: {history.last.output_tail}")
@@ -243,6 +259,29 @@ class _Campaign:
             self._store.put_trial(control, first.encode())
         return first, second, expectation
 
+    def _choose_way(self, first: History, second: History, expectation: Expectation) -> None:
+        """From snapshots where that is exact; by a real kill each where it is not, and say why."""
+        why = ""
+        if not self._options.snapshots:
+            why = "as asked for"
+        elif self._store.get("restorable") != "yes":
+            why = "a service cannot go back to a saved world"
+        elif not expectation.ordered:
+            why = "requests overlap, or come in another order each time"
+        else:
+            outside = sorted(
+                {
+                    b.detail
+                    for h in (first, second)
+                    for _, b in h.of(TraceNoted)
+                    if b.what == OUTSIDE
+                }
+            )
+            if outside:
+                why = f"the task changes what is not restored: {', '.join(outside[:3])}"
+        self._why_real = why
+        self._store.put("real", why)
+
     def _first_wave(
         self, first: History, second: History, expectation: Expectation
     ) -> list[Schedule]:
@@ -253,6 +292,10 @@ class _Campaign:
         if options.only:
             return [_known(parse_schedule(text), found) for text in options.only]
         wave = sample(first_wave(found), options.max_points, options.seed)
+        settled = load(options.target).scenario.settled
+        if "windows" in options.mechanisms:
+            late = [Schedule(((f,),)) for f in late_landings(first, settled, options.in_flight)]
+            wave += sample(late, options.max_points, options.seed)
         if "times" in options.mechanisms or options.times:
             number = options.times or 50
             wave += first_wave(moments(expectation.seconds, number, options.seed))
@@ -269,6 +312,7 @@ class _Campaign:
         return sample(further, self._options.max_points, self._options.seed + wave)
 
     def _run_wave(self, number: int, wave: list[Schedule]) -> Iterator[CampaignEvent]:
+        self._plan_file = "" if self._why_real else str(self._store.put_plan(number, wave))
         waiting = [
             (position, schedule)
             for position, schedule in enumerate(wave)
@@ -293,7 +337,7 @@ class _Campaign:
 
     def _batch_size(self, trials: int) -> int:
         """One trial a job; from snapshots as many as keep every worker busy to the end."""
-        if not self._options.snapshots:
+        if self._why_real:
             return 1
         return max(1, min(BATCH_MOST, trials // (2 * self._options.jobs)))
 
@@ -305,7 +349,16 @@ class _Campaign:
         judgement = result.judgement
         assert judgement is not None
         landed = result.landed == schedule.kills
-        trial = StoredTrial(str(schedule), wave, position, judgement, landed, result.real)
+        trial = StoredTrial(
+            str(schedule),
+            wave,
+            position,
+            judgement,
+            landed,
+            result.real,
+            result.world,
+            result.shared,
+        )
         self._store.put_trial(trial, result.history)
         self._store.put("seconds", f"{self._seconds():.3f}")
         return trial
@@ -314,8 +367,10 @@ class _Campaign:
         return msgspec.structs.replace(
             self._surveys(),
             schedules=tuple(str(schedule) for _, schedule in batch),
+            numbers=tuple(position for position, _ in batch),
             expectation=str(self._store.expectation_file),
-            snapshots=self._options.snapshots,
+            plan=self._plan_file,
+            trace="calls" in self._options.mechanisms and wave < self._options.depth,
             keep=tuple(str(self._store.artefacts(wave, position)) for position, _ in batch),
         )
 
@@ -324,6 +379,8 @@ class _Campaign:
             target=self._options.target,
             seed=self._options.seed,
             timeout_s=self._options.timeout_s,
+            trace="calls" in self._options.mechanisms,
+            skip_sleeps=self._options.skip_sleeps,
             work_root=self._options.work_root,
         )
 
@@ -344,4 +401,14 @@ def _known(schedule: Schedule, found: Sequence[Point]) -> Schedule:
 
 
 def _results(future: Future[bytes]) -> tuple[Result, ...]:
+    return _done(future).results
+
+
+def _done(future: Future[bytes]) -> Done:
+    """What came of a job.
+
+    Raises:
+        UsageError: it could not be run as asked.
+        HarnessError: chaoskit failed at it.
+    """
     return checked(msgspec.msgpack.decode(future.result(), type=Done))

@@ -3,6 +3,7 @@
     reports/runs/2026-11-29T15-40-12-forty_calls-1f3a/
         campaign.sqlite      options, survey, expectation, and every trial with its history
         expectation.json     the expectation once more, for the workers
+        plan-<n>.json        the schedules of each wave, for the workers
         trials/<n>/          of each failed trial: schedule, history, outputs, work folder
     reports/runs/latest      a link to the newest one
 
@@ -18,7 +19,7 @@ import re
 import shutil
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +33,7 @@ from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Schedule, parse_schedule
 
-FORMAT = "1"
+FORMAT = "2"
 FILE = "campaign.sqlite"
 LATEST = "latest"
 
@@ -45,6 +46,8 @@ CREATE TABLE trials (
     judgement TEXT NOT NULL,
     landed INTEGER NOT NULL,
     real INTEGER NOT NULL,
+    world TEXT NOT NULL,
+    shared INTEGER NOT NULL,
     history BLOB NOT NULL
 );
 """
@@ -54,7 +57,8 @@ class StoredTrial(msgspec.Struct, frozen=True):
     """One finished trial.
 
     ``landed``: every fault of its schedule took place. ``real``: by killing a process; else the
-    resume went on from a copy of the world at the point.
+    resume went on from a copy of the world at the point. ``world`` names the durable state there,
+    empty where it was not looked at; ``shared``: another point with this state had the resume.
     """
 
     schedule: str
@@ -63,6 +67,8 @@ class StoredTrial(msgspec.Struct, frozen=True):
     judgement: Judgement
     landed: bool
     real: bool
+    world: str = ""
+    shared: bool = False
 
 
 class Store:
@@ -161,7 +167,7 @@ class Store:
         """Store one finished trial."""
         with self._db:
             self._db.execute(
-                "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     trial.schedule,
                     trial.wave,
@@ -169,6 +175,8 @@ class Store:
                     msgspec.json.encode(trial.judgement).decode(),
                     trial.landed,
                     trial.real,
+                    trial.world,
+                    trial.shared,
                     zlib.compress(history, 1),
                 ),
             )
@@ -182,12 +190,14 @@ class Store:
     def trials(self) -> Iterator[StoredTrial]:
         """Every finished trial, in the order of the plan."""
         rows = self._db.execute(
-            "SELECT schedule, wave, position, judgement, landed, real FROM trials "
+            "SELECT schedule, wave, position, judgement, landed, real, world, shared FROM trials "
             "ORDER BY wave, position"
         )
-        for schedule, wave, position, judgement, landed, real in rows:
+        for schedule, wave, position, judgement, landed, real, world, shared in rows:
             decoded = msgspec.json.decode(judgement, type=Judgement)
-            yield StoredTrial(schedule, wave, position, decoded, bool(landed), bool(real))
+            yield StoredTrial(
+                schedule, wave, position, decoded, bool(landed), bool(real), world, bool(shared)
+            )
 
     def known(self) -> set[str]:
         """The schedules of every finished trial."""
@@ -207,11 +217,18 @@ class Store:
         return History.decode(zlib.decompress(row[0]))
 
     def histories(self, wave: int) -> Iterator[tuple[Schedule, History]]:
-        """Every finished trial of one wave."""
+        """Every finished trial of one wave, but for those that shared another one's resume."""
         for schedule, data in self._db.execute(
-            "SELECT schedule, history FROM trials WHERE wave = ? ORDER BY position", (wave,)
+            "SELECT schedule, history FROM trials WHERE wave = ? AND NOT shared ORDER BY position",
+            (wave,),
         ):
             yield parse_schedule(schedule), History.decode(zlib.decompress(data))
+
+    def put_plan(self, wave: int, schedules: Sequence[Schedule]) -> Path:
+        """Write down the schedules of a wave for the workers; the file."""
+        file = (self.folder / f"plan-{wave}.json").resolve()
+        file.write_bytes(msgspec.json.encode([str(schedule) for schedule in schedules]))
+        return file
 
     def artefacts(self, wave: int, position: int) -> Path:
         """Where the artefacts of one failed trial go."""

@@ -1,17 +1,17 @@
 """How a worker runs the trials of a job: each by a real kill, or from snapshots of one run.
 
 A snapshot is the durable world at a point: the work folder and the services' worlds, copied while
-the task waits there. What a SIGKILL leaves behind is just that, so going on from the copy is the
-trial without the part before the kill. Two guards keep it honest: every trial that is not VALID
-is run once more by a real kill, whose result is the one that counts, and so is the first trial of
-every job. Points with equal worlds share one resume.
+the task stands still there. What a SIGKILL leaves behind is just that, so going on from the copy is
+the trial without the part before the kill. Points with equal worlds share one resume. Two guards
+keep it honest: for every world from which a resume is not VALID the trial is run once more by a
+real kill, whose result is the one that counts; and so is a sample of the others.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 
 import msgspec
 
@@ -29,23 +29,37 @@ from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
 from chaoskit.model.points import Point
 from chaoskit.model.schedule import Schedule
-from chaoskit.trial.supervisor import Snapshot, Supervisor
+from chaoskit.trial.snapshots import Album, Snapshot
+from chaoskit.trial.supervisor import Resumed, Supervisor
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """One trial. ``real`` says that a process was killed for it, not only looked at."""
+    """One trial.
+
+    ``real`` says that a process was killed for it, not only looked at. ``world`` names the durable
+    state from which the last resume began, where a copy was taken of it; ``shared`` says that this
+    resume was run for another point with the same state.
+    """
 
     history: bytes
     judgement: Judgement | None = None
     landed: int = 0
     real: bool = True
+    world: str = ""
+    shared: bool = False
 
 
 DOUBT = "a copy of the world"
 """How the reason begins where a snapshot and a real kill disagree."""
 
+SAMPLE_EVERY = 64
+"""Of the trials that a copy calls VALID one in so many is run by a real kill as well."""
+
 Keep = Callable[[Schedule, History], None]
 """Called after a real trial that has findings, while its work folder is still there."""
+
+Plan = Mapping[Schedule, Sequence[Point]]
+"""For each beginning that schedules share, the points of their last faults."""
 
 
 def told(history: History) -> Result:
@@ -64,74 +78,124 @@ async def real_trial(
     return _result(history, judgement, real=True)
 
 
-def fits_snapshots(
-    supervisor: Supervisor, schedules: Sequence[Schedule], seen: Expectation
-) -> bool:
-    """Whether these trials can be run from snapshots.
-
-    The services must be able to go back, a request must be alone when it is looked at (what else is
-    in flight would have to land), and nothing may hang on a time.
-    """
-    return (
-        supervisor.can_snapshot
-        and seen.ordered
-        and len(schedules) > 1
-        and not any(s.timed or not s.attempts or len(s.attempts[-1]) != 1 for s in schedules)
-    )
-
-
-async def snapshot_trials(
-    supervisor: Supervisor, schedules: Sequence[Schedule], expectation: Expectation, keep: Keep
-) -> list[Result]:
-    """Run ``schedules`` from snapshots, one recorded run for each beginning that they share."""
-    results: dict[Schedule, Result] = {}
-    groups: dict[Schedule, list[Schedule]] = {}
+def plan_of(schedules: Sequence[Schedule]) -> Plan:
+    """The beginnings of ``schedules``, and where their last faults are."""
+    found: dict[Schedule, list[Point]] = {}
     for schedule in schedules:
-        groups.setdefault(Schedule(schedule.attempts[:-1]), []).append(schedule)
-    for before, members in groups.items():
-        album = await supervisor.record(before, [_last(schedule) for schedule in members])
-        await _group(supervisor, members, album, expectation, keep, results)
-    return [results[schedule] for schedule in schedules]
+        if schedule.attempts and len(schedule.attempts[-1]) == 1:
+            found.setdefault(_beginning(schedule), []).append(_last(schedule))
+    return found
 
 
-async def _group(  # noqa: PLR0913 - one group's whole context
-    supervisor: Supervisor,
-    members: Sequence[Schedule],
-    album: Mapping[Point, Snapshot],
-    expectation: Expectation,
-    keep: Keep,
-    results: dict[Schedule, Result],
-) -> None:
-    known: dict[bytes, tuple[Snapshot, History]] = {}
-    for schedule in members:
-        snapshot = album.get(_last(schedule))
-        if snapshot is None:  # this recording took another way
-            results[schedule] = await real_trial(supervisor, schedule, expectation, keep)
-            continue
-        world = _digest(snapshot)
-        if world in known:
-            history = _retold(snapshot, schedule, *known[world])
+@dataclass(frozen=True, slots=True)
+class _Twin:
+    """A resume that was run: from where in its history on it is the same for an equal world."""
+
+    events: int
+    at_us: int
+    number: int
+    history: History
+    kinds: str
+    confirmed: bool
+
+
+class Darkroom:
+    """The snapshots of one supervisor, and what was learnt from each state."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._albums: dict[Schedule, Album] = {}
+        self._twins: dict[tuple[bytes, int], _Twin] = {}
+
+    async def trial(
+        self, schedule: Schedule, plan: Plan, expectation: Expectation, keep: Keep, number: int
+    ) -> Result:
+        """Run ``schedule`` from a snapshot if that can be done, by real kills otherwise.
+
+        Args:
+            schedule: the faults.
+            plan: where else snapshots of the same attempt are wanted.
+            expectation: what the trial is measured against.
+            keep: see `Keep`.
+            number: of the trial in the plan; some numbers are also run by real kills.
+        """
+        snapshot = await self._snapshot(schedule, plan)
+        if snapshot is None:
+            return await real_trial(self._supervisor, schedule, expectation, keep)
+        (fault,) = schedule.attempts[-1]
+        key = (snapshot.world, len(schedule.attempts))
+        twin = None if fault.is_late else self._twins.get(key)
+        if twin is not None:
+            history = _retold(snapshot, schedule, twin)
         else:
-            history = await supervisor.resume(snapshot, schedule)
-            known[world] = (snapshot, history)
+            history = await self._supervisor.resume(snapshot, schedule)
         judgement = judge(history, expectation, schedule)
-        results[schedule] = _result(history, judgement, real=False)
-        if judgement.verdict != "VALID" or schedule is members[0]:
-            truth = await real_trial(supervisor, schedule, expectation, keep)
-            results[schedule] = _confirmed(judgement, truth)
+        kinds = _kinds(judgement)
+        result = msgspec.structs.replace(
+            _result(history, judgement, real=False),
+            world=snapshot.world.hex(),
+            shared=twin is not None,
+        )
+        confirmed = twin is not None and twin.confirmed and twin.kinds == kinds
+        if (judgement.verdict != "VALID" and not confirmed) or number % SAMPLE_EVERY == 0:
+            truth = await real_trial(self._supervisor, schedule, expectation, keep)
+            result = _confirmed(judgement, truth, snapshot.world.hex())
+            confirmed = truth.judgement is not None and _kinds(truth.judgement) == kinds
+        if twin is None and not fault.is_late:
+            self._twins[key] = _Twin(
+                len(snapshot.events),
+                snapshot.events[-1].at_us if snapshot.events else 0,
+                next(copy(snapshot.numbers)),
+                history,
+                kinds,
+                confirmed,
+            )
+        return result
+
+    async def _snapshot(self, schedule: Schedule, plan: Plan) -> Snapshot | None:
+        """The world at the last fault; None where a real kill is needed."""
+        if schedule.timed or not schedule.attempts or len(schedule.attempts[-1]) != 1:
+            return None
+        if any(f.action == "kill-leader" for faults in schedule.attempts for f in faults):
+            return None
+        album = await self._album(_beginning(schedule), plan)
+        return album.get(_last(schedule))
+
+    async def _album(self, before: Schedule, plan: Plan) -> Album:
+        found = self._albums.get(before)
+        if found is not None:
+            return found
+        since = None
+        if before.attempts:
+            snapshot = await self._snapshot(before, plan)
+            if snapshot is None:
+                return {}
+            since = Resumed(snapshot, before)
+            self._forget(len(before.attempts))
+        points = plan.get(before, ())
+        album = self._albums[before] = await self._supervisor.record(points, since)
+        return album
+
+    def _forget(self, depth: int) -> None:
+        """Only the way to the next album is kept: copies take room."""
+        for old in [s for s in self._albums if len(s.attempts) >= depth]:
+            del self._albums[old]
+        self._supervisor.world.keep_only(
+            s for album in self._albums.values() for s in album.values()
+        )
 
 
-def _confirmed(judgement: Judgement, truth: Result) -> Result:
+def _confirmed(judgement: Judgement, truth: Result, world: str = "") -> Result:
     """What a real kill said, and a doubt where it said something else than the copy."""
-    assert truth.judgement is not None
-    seen, real = _kinds(judgement), _kinds(truth.judgement)
+    judged = truth.judgement
+    assert judged is not None
+    truth = msgspec.structs.replace(truth, world=world)
+    seen, real = _kinds(judgement), _kinds(judged)
     if seen == real:
         return truth
     doubt = f"{DOUBT} showed {seen or 'nothing'}, a real kill {real or 'nothing'}"
-    verdict = "INVALID" if truth.judgement.findings else "UNKNOWN"
-    changed = msgspec.structs.replace(
-        truth.judgement, verdict=verdict, unknowns=(*truth.judgement.unknowns, doubt)
-    )
+    verdict = "INVALID" if judged.findings else "UNKNOWN"
+    changed = msgspec.structs.replace(judged, verdict=verdict, unknowns=(*judged.unknowns, doubt))
     return msgspec.structs.replace(truth, judgement=changed)
 
 
@@ -139,28 +203,16 @@ def _kinds(judgement: Judgement) -> str:
     return ", ".join(sorted({finding.kind for finding in judgement.roots}))
 
 
-def _digest(snapshot: Snapshot) -> bytes:
-    """Equal for equal worlds: every file of the copy, and what the services know."""
-    digest = hashlib.blake2b(digest_size=16)
-    for file in sorted(snapshot.folder.rglob("*")):
-        name = str(file.relative_to(snapshot.folder)).encode()
-        content = file.read_bytes() if file.is_file() else b""
-        digest.update(b"%d %d " % (len(name), len(content)) + name + content)
-    for world in snapshot.worlds:
-        digest.update(b"%d " % len(world) + world)
-    return digest.digest()
-
-
-def _retold(snapshot: Snapshot, schedule: Schedule, twin: Snapshot, told: History) -> History:
+def _retold(snapshot: Snapshot, schedule: Schedule, twin: _Twin) -> History:
     """The history of a trial whose resume was already run from an equal world.
 
     The events up to the kill are this trial's own; those after it are its twin's, renumbered.
     """
-    shift = next(copy(snapshot.numbers)) - next(copy(twin.numbers))
+    shift = next(copy(snapshot.numbers)) - twin.number
     events = list(snapshot.events)
     (fault,) = schedule.attempts[-1]
-    late_us = (events[-1].at_us if events else 0) - (twin.events[-1].at_us if twin.events else 0)
-    for event in told.events[len(twin.events) :]:
+    late_us = (events[-1].at_us if events else 0) - twin.at_us
+    for event in twin.history.events[twin.events :]:
         body = event.body
         if isinstance(body, FaultLanded) and body.attempt == snapshot.attempt:
             body = FaultLanded(snapshot.attempt, str(fault))
@@ -174,6 +226,10 @@ def _shifted(body: Body, shift: int) -> Body:
     if isinstance(body, EffectApplied) and body.request is not None:
         return msgspec.structs.replace(body, request=body.request + shift)
     return body
+
+
+def _beginning(schedule: Schedule) -> Schedule:
+    return Schedule(schedule.attempts[:-1])
 
 
 def _last(schedule: Schedule) -> Point:

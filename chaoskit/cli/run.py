@@ -18,10 +18,12 @@ from chaoskit.cli.live import Live
 from chaoskit.explore.plan import MECHANISMS, Mechanism
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.findings import Verdict
+from chaoskit.model.schedule import LATE, Action
 from chaoskit.model.token import CommandSpec, Target
 from chaoskit.reporting.machine import write_json, write_junit
 from chaoskit.reporting.summary import Summary, summarize
 from chaoskit.reporting.terminal import show
+from chaoskit.trial.ladder import tracing
 
 _SECONDS = click.FloatRange(min=0, min_open=True)
 
@@ -44,17 +46,46 @@ def jobs_number(text: str) -> int:
     return int(text)
 
 
+AUTO = "auto"
+
+
 def mechanisms_of(text: str) -> tuple[Mechanism, ...]:
-    """A comma-separated list of mechanisms.
+    """A comma-separated list of mechanisms, or ``auto``: the best that works here.
 
     Raises:
-        UsageError: one of them does not exist.
+        UsageError: one of them does not exist, or does not work on this machine.
     """
-    chosen = []
+    if text == AUTO:
+        return ("calls", "windows") if tracing().works else ("windows", "crossings")
+    chosen: list[Mechanism] = []
     for name in filter(None, (part.strip() for part in text.split(","))):
         match = next((known for known in MECHANISMS if known == name), None)
         if match is None:
             raise unknown_name("mechanism", name, MECHANISMS)
+        chosen.append(match)
+    if "calls" in chosen:
+        rung = tracing()
+        if not rung.works:
+            raise UsageError(
+                f"system calls cannot be traced here ({rung.why}); use --mechanisms "
+                "windows,crossings; chaoskit doctor says more"
+            )
+    return tuple(chosen)
+
+
+def in_flight_of(text: str) -> tuple[Action, ...]:
+    """How requests land that are in flight at a kill: ``landed``, or how late besides.
+
+    Raises:
+        UsageError: there is no such way.
+    """
+    chosen = []
+    for name in filter(None, (part.strip() for part in text.split(","))):
+        if name == "landed":
+            continue
+        match = next((known for known in LATE if known == name), None)
+        if match is None:
+            raise unknown_name("way to land", name, ("landed", *LATE))
         chosen.append(match)
     return tuple(chosen)
 
@@ -72,12 +103,29 @@ def mechanisms_of(text: str) -> tuple[Mechanism, ...]:
 @click.option("--behaviour", "behaviours", multiple=True, help="As lose-reply@payments.charge#3.")
 @click.option("--tables", type=click.Path(path_type=Path), help="SQL that makes the database's.")
 @click.option("--at", "only", multiple=True, metavar="POINT", help="Only this point or schedule.")
-@click.option("--mechanisms", default="windows,crossings", show_default=True, help="Where to kill.")
+@click.option(
+    "--mechanisms",
+    default=AUTO,
+    show_default=True,
+    help="Where to kill: calls, windows, crossings, times; auto is calls,windows where that works.",
+)
+@click.option(
+    "--in-flight",
+    default="landed,late:1",
+    show_default=True,
+    help="A request in flight at a kill has landed, or lands late: after 1, 2, or all that follow.",
+)
 @click.option(
     "--times", type=click.IntRange(min=0), default=0, help="Also kill at so many random moments."
 )
 @click.option("--depth", default=1, show_default=True, help="Kills in one trial, at most.")
-@click.option("--snapshots", is_flag=True, help="Go on from copies of the world; see below.")
+@click.option(
+    "--snapshots/--no-snapshots",
+    default=True,
+    show_default=True,
+    help="Go on from copies of the world where that is exact; see below.",
+)
+@click.option("--skip-sleeps", is_flag=True, help="The task's sleep calls return at once.")
 @click.option("--max-points", type=click.IntRange(min=1), help="Sample so many trials a wave.")
 @click.option(
     "--max-time",
@@ -104,9 +152,10 @@ def run(ctx: click.Context, /, **given: object) -> int:
     command after `--`; {payments.url}, {email.url}, {email.smtp_host}, {email.smtp_port},
     {database.url}, {state}, {seed} and {inputs} in it are filled in.
 
-    With --snapshots the part before the kill is run once for many points: the work folder and the
-    services' books are copied while the task waits at each of them, and only the resumes are run.
-    Whatever is not VALID is run again by a real kill, and so is a sample of the rest.
+    The part before the kill is run once for many points: the work folder and the services' books
+    are copied while the task stands still at each of them, and only the resumes are run, one for
+    each state. Whatever is not VALID is run again by a real kill, and so is a sample of the rest.
+    Where a copy would not be exact each trial is a real kill, and the report says why.
 
     \b
     chaoskit run scenarios/sound/forty_calls.py --json out.json
@@ -123,7 +172,9 @@ def run(ctx: click.Context, /, **given: object) -> int:
         max_time_s=_finite(given["max_time"]),
         times=_int(given["times"]),
         depth=_depth(_int(given["depth"])),
+        in_flight=in_flight_of(str(given["in_flight"])),
         snapshots=bool(given["snapshots"]),
+        skip_sleeps=bool(given["skip_sleeps"]),
         timeout_s=_finite(given["timeout"]),
         only=tuple(_as_schedule(text) for text in _texts(given["only"])),
         fresh=bool(given["fresh"]),

@@ -8,18 +8,32 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
-from chaoskit.model.events import Crossed, RequestReceived
+from chaoskit.model.events import CallSeen, Crossed, RequestReceived, TraceNoted
 from chaoskit.model.history import History
-from chaoskit.model.points import NAME, WINDOWS, CrossingPoint, Point, TimePoint, WindowPoint
-from chaoskit.model.schedule import Schedule, kill
+from chaoskit.model.points import (
+    NAME,
+    WINDOWS,
+    CallPoint,
+    CrossingPoint,
+    Point,
+    TimePoint,
+    WindowPoint,
+    parse_point,
+)
+from chaoskit.model.schedule import Action, Fault, Schedule, kill
 
-Mechanism = Literal["windows", "crossings", "times"]
+Mechanism = Literal["calls", "windows", "crossings", "times"]
 
 MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
 
 MEANING: dict[Mechanism, str] = {
+    "calls": "before each state-changing system call on the task's own files and sockets, after it "
+    "where that can differ from before the next one, inside large writes; blind to stores into "
+    "mapped files between two calls",
     "windows": "before, inside and after each request to a service; blind to what happens between "
     "two requests",
     "crossings": "where the task or its runtime calls probe.point; blind to places without one",
@@ -28,16 +42,30 @@ MEANING: dict[Mechanism, str] = {
 """What each mechanism covers and what it misses; every run prints it."""
 
 
+PAGE_BYTES = 4096
+"""The kernel looks for a fatal signal between the pages of a write, so a larger one can be torn."""
+
+_CUT = frozenset({"write", "pwrite", "sendto"})
+"""Calls whose count of bytes the tracer can change."""
+
+MAPPED, OUTSIDE = "mapped", "outside"
+"""What the tracer notes (`TraceNoted.what`) of a task that can change files by mere stores, and of
+one that changes what is neither in its work folder nor at a known service.
+"""
+
+
 def points(history: History, mechanisms: Sequence[Mechanism], attempt: int = 1) -> list[Point]:
-    """Every window and crossing of one attempt, in the order in which it passed them."""
+    """Every call, window and crossing of one attempt, in the order in which it passed them."""
     found: dict[Point, None] = {}
-    for event in history.events:
-        body = event.body
-        if getattr(body, "attempt", None) != attempt:
-            continue
+    bodies = [e.body for e in history.events if getattr(e.body, "attempt", None) == attempt]
+    calls = [body for body in bodies if isinstance(body, CallSeen)]
+    mapped = any(isinstance(body, TraceNoted) and body.what == MAPPED for body in bodies)
+    for body in bodies:
         if isinstance(body, RequestReceived) and "windows" in mechanisms:
             for window in WINDOWS:
                 found[WindowPoint(body.service, body.operation, body.ordinal, window)] = None
+        elif isinstance(body, CallSeen) and "calls" in mechanisms:
+            found |= dict.fromkeys(_around(body, after=mapped or body is calls[-1]))
         # a task in another language may send any name
         elif (
             isinstance(body, Crossed)
@@ -46,6 +74,41 @@ def points(history: History, mechanisms: Sequence[Mechanism], attempt: int = 1) 
         ):
             found[CrossingPoint(body.name, body.ordinal)] = None
     return list(found)
+
+
+def _around(seen: CallSeen, *, after: bool) -> Iterator[CallPoint]:
+    """Before a call, inside one that can be torn, and after it where that is a moment of its own.
+
+    After one call and before the next the files are the same; only what was sent may have arrived,
+    and other threads may have gone on.
+    """
+    point = parse_point(seen.call)
+    assert isinstance(point, CallPoint)
+    yield point
+    if seen.bytes > PAGE_BYTES and point.call in _CUT:
+        for cut in sorted({PAGE_BYTES, seen.bytes // 2, seen.bytes - 1}):
+            yield replace(point, side="short", bytes=cut)
+    if seen.sends or not seen.alone or after:
+        yield replace(point, side="after")
+
+
+def late_landings(
+    history: History, settled: Sequence[str], actions: Sequence[Action] = ("late:1",)
+) -> list[Fault]:
+    """A kill with a request in flight that lands later, for every effect that is asked for.
+
+    Args:
+        history: an undisturbed run.
+        settled: patterns of operations of which the task may rely on that nothing is in flight.
+        actions: how late.
+    """
+    return [
+        Fault(action, WindowPoint(body.service, body.operation, body.ordinal, "received"))
+        for _, body in history.requests
+        if body.wants is not None
+        and not any(fnmatchcase(f"{body.service}.{body.operation}", p) for p in settled)
+        for action in actions
+    ]
 
 
 def sweep(
@@ -80,7 +143,12 @@ def first_wave(at: Sequence[Point]) -> list[Schedule]:
 def next_wave(
     trials: Mapping[Schedule, History], mechanisms: Sequence[Mechanism]
 ) -> Iterator[Schedule]:
-    """Each trial again, with one more kill at every point that its last resume passed."""
+    """Each trial again, with one more kill at every point that its last resume passed.
+
+    Args:
+        trials: one for each state from which a resume began: equal states have equal resumes.
+        mechanisms: which points.
+    """
     for schedule, history in trials.items():
         resume = len(schedule.attempts) + 1
         if len(history.landed) == schedule.kills:

@@ -71,6 +71,28 @@ class Crossed(msgspec.Struct, frozen=True, tag="crossed"):
     ordinal: int
 
 
+class CallSeen(msgspec.Struct, frozen=True, tag="call", kw_only=True, gc=False):
+    """The task is about to make a state-changing system call; ``call`` is the text of its point.
+
+    ``sends``: it sends to a service. ``bytes``: how much it would write, 0 where that says nothing.
+    ``alone``: no other thread or process of the task is there.
+    """
+
+    attempt: int
+    call: str
+    sends: bool = False
+    bytes: int = 0
+    alone: bool = True
+
+
+class TraceNoted(msgspec.Struct, frozen=True, tag="trace-noted"):
+    """Something that the tracer saw and that limits what it can claim; ``what`` says which."""
+
+    attempt: int
+    what: str
+    detail: str = ""
+
+
 class StepReported(msgspec.Struct, frozen=True, tag="step"):
     """The task (or the runtime in it) says where one of its steps is."""
 
@@ -123,6 +145,8 @@ Body = (
     | EffectApplied
     | ReplySent
     | Crossed
+    | CallSeen
+    | TraceNoted
     | StepReported
     | EndStated
     | FaultLanded

@@ -6,7 +6,7 @@ thread. The observer may kill the task inside such a call; its answer says wheth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -17,12 +17,18 @@ from chaoskit.model.effects import Effect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestInfo:
-    """A request as its service understands it. ``wants`` is None where nothing would change."""
+    """A request as its service understands it.
+
+    ``wants`` is None where nothing would change. ``later`` applies it to the service's world as
+    that is when it is called, with nobody there to answer, and returns what it changed: a request
+    that was in flight when its sender died. None where the service cannot do that.
+    """
 
     service: str
     operation: str
     key: str | None = None
     wants: Effect | None = None
+    later: Callable[[], Sequence[Effect]] | None = field(default=None, compare=False, repr=False)
 
 
 class Observer(Protocol):
@@ -43,10 +49,14 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """How a task finds a service: placeholders (``url`` for ``{payments.url}``) and variables."""
+    """How a task finds a service: placeholders (``url`` for ``{payments.url}``) and variables.
+
+    ``ports`` are those on which it listens, so that a call that sends there is known by its name.
+    """
 
     placeholders: Mapping[str, str]
     environment: Mapping[str, str]
+    ports: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +80,14 @@ class Patient(Protocol):
 class Restorable(Protocol):
     """What a service can do besides, so that its world can be gone back to.
 
-    A saved world lives in memory and in ``folder``, and only as long as the service does.
+    The files in the folder of its `ServiceSettings` are saved and put back by the trial.
     """
 
-    def save(self, folder: Path) -> bytes:
-        """Everything that the service knows now; its files are copied into ``folder``."""
+    def save(self) -> bytes:
+        """Everything that the service knows now, but for its files."""
 
-    def restore(self, saved: bytes, folder: Path) -> None:
-        """The world as it was when `save` returned ``saved``."""
+    def restore(self, saved: bytes) -> None:
+        """The world as it was when `save` returned ``saved``; the files are there already."""
 
 
 class Service(Protocol):

@@ -1,8 +1,12 @@
 """Points: the places where a fault may land, and their text form.
 
-    payments.charge#23.applied   a service window: the 23rd such request of an attempt
-    charge.done#3                a crossing: the third time the code passed it in an attempt
-    250ms                        a time after the attempt's start
+    pwrite(run.db-wal)#17             a system call: before the 17th such one of an attempt
+    sendto(payments)#4+after          after one
+    write(big.bin)#1+short:4096       after one that was cut short to its first 4096 bytes
+    p1.t2:rename(a.tmp->a)#1          one of another process or thread than the first
+    payments.charge#23.applied        a service window: the 23rd such request of an attempt
+    charge.done#3                     a crossing: the third time the code passed it in an attempt
+    250ms                             a time after the attempt's start
 
 Ordinals count from 1 within one attempt, so that a name means the same in every run.
 """
@@ -33,6 +37,16 @@ _WINDOW = re.compile(
 _CROSSING = re.compile(rf"(?P<name>{NAME})#(?P<ordinal>{ORDINAL})")
 _TIME = re.compile(rf"(?P<ms>{COUNT})ms")
 
+WHO = r"[pt][1-9][0-9]{0,8}(?:\.[pt][1-9][0-9]{0,8})*"
+TARGET = r"[A-Za-z0-9_.,:=@~*/%>\-]*"
+CALL = r"[a-z][a-z0-9_]*"
+_CALL = re.compile(
+    rf"(?:(?P<who>{WHO}):)?(?P<call>{CALL})\((?P<target>{TARGET})\)#(?P<ordinal>{ORDINAL})"
+    rf"(?:\+(?P<side>after|short:(?P<bytes>{COUNT})))?"
+)
+Side = Literal["before", "after", "short"]
+"""Where a call is met: nothing of it done yet / all of it done / a part of it done, and no more."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class WindowPoint:
@@ -59,6 +73,34 @@ class CrossingPoint:
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class CallPoint:
+    """The ``ordinal``-th system call ``call`` on ``target`` by one thread of an attempt.
+
+    Args:
+        call: the call's name without what differs between architectures (``openat`` is ``open``).
+        target: a file relative to the work folder, or the name of a service; other characters
+            than letters, digits and some marks stand as %XX.
+        ordinal: counts from 1, for this thread, call and target.
+        side: before the call, after it, or after it was cut ``short``.
+        bytes: how much of a write that is cut short takes place; 0 otherwise.
+        who: which process and thread, by order of birth: empty for the first one, ``p1`` for its
+            first child, ``p1.t2`` for that one's second further thread.
+    """
+
+    call: str
+    target: str
+    ordinal: int
+    side: Side = "before"
+    bytes: int = 0
+    who: str = ""
+
+    def __str__(self) -> str:
+        who = f"{self.who}:" if self.who else ""
+        where = {"before": "", "after": "+after", "short": f"+short:{self.bytes}"}[self.side]
+        return f"{who}{self.call}({self.target})#{self.ordinal}{where}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class TimePoint:
     """``delay_ms`` milliseconds after the attempt was started."""
 
@@ -68,15 +110,17 @@ class TimePoint:
         return f"{self.delay_ms}ms"
 
 
-Point = WindowPoint | CrossingPoint | TimePoint
+Point = CallPoint | WindowPoint | CrossingPoint | TimePoint
 
 
 def parse_point(text: str) -> Point:
     """The point that ``text`` names; the inverse of ``str(point)``.
 
     Raises:
-        UsageError: the text has none of the three forms.
+        UsageError: the text has none of the four forms.
     """
+    if found := _CALL.fullmatch(text):
+        return _call_point(found)
     if found := _WINDOW.fullmatch(text):
         window: Window = next(w for w in WINDOWS if w == found["window"])
         return WindowPoint(found["service"], found["operation"], int(found["ordinal"]), window)
@@ -85,6 +129,21 @@ def parse_point(text: str) -> Point:
     if found := _CROSSING.fullmatch(text):
         return CrossingPoint(found["name"], int(found["ordinal"]))
     raise UsageError(
-        f"not a point: {text!r}; write payments.charge#23.applied (a service window), "
-        "charge.done#3 (a crossing) or 250ms (a time)"
+        f"not a point: {text!r}; write pwrite(run.db)#17 (a system call), "
+        "payments.charge#23.applied (a service window), charge.done#3 (a crossing) "
+        "or 250ms (a time)"
+    )
+
+
+def _call_point(found: re.Match[str]) -> CallPoint:
+    side: Side = "before"
+    if found["side"] is not None:
+        side = "after" if found["bytes"] is None else "short"
+    return CallPoint(
+        found["call"],
+        found["target"],
+        int(found["ordinal"]),
+        side,
+        int(found["bytes"] or 0),
+        found["who"] or "",
     )

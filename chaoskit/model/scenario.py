@@ -36,6 +36,8 @@ class Scenario:
         identity: per operation, the fields that make an effect the same business fact; by default
             all that do not change from one undisturbed run to the next.
         redo: patterns of steps or operations that may be run again after they were completed.
+        settled: patterns of operations of which the task relies on this: when it is resumed, no
+            request of its former life is in flight any more (it looks effects up).
         behaviours: ways in which the services misbehave in every trial, in text form.
         timeout_s: an attempt that takes longer is killed; None: 10 s plus 20 times the survey.
         attempts_max: how often a task that fails by itself is resumed after the last fault.
@@ -55,6 +57,7 @@ class Scenario:
     contract: Mapping[str, str] = field(default_factory=dict)
     identity: Mapping[str, Sequence[str]] = field(default_factory=dict)
     redo: Sequence[str] = ()
+    settled: Sequence[str] = ()
     behaviours: Sequence[str] = ()
     timeout_s: float | None = None
     attempts_max: int = 4
@@ -74,7 +77,10 @@ class Scenario:
             found.append("resume= goes with command=")
         found.extend(
             f"{name}= takes a sequence of texts, not one text"
-            for name in ("command", "resume", "services", "outputs", "redo", "behaviours", "expect")
+            for name in (
+                *("command", "resume", "services", "outputs", "redo", "settled"),
+                *("behaviours", "expect"),
+            )
             if isinstance(getattr(self, name), str)
         )
         if self.attempts_max < 1:

@@ -2,6 +2,8 @@
 
 kill@payments.charge#3.applied
 kill@payments.charge#3.applied / kill@email.send#1.received     (the second during the resume)
+kill-leader@write(out.txt)#2                                    (its children live on)
+late:1@payments.charge#3.received                               (lands after the next request)
 none                                                            (a survey)
 """
 
@@ -11,12 +13,15 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from chaoskit.model.errors import UsageError, unknown_name
-from chaoskit.model.points import Point, TimePoint, parse_point
+from chaoskit.model.points import Point, TimePoint, WindowPoint, parse_point
 
-Action = Literal["kill"]
-"""What happens at a point. ``kill``: SIGKILL to every process of the task."""
+Action = Literal["kill", "kill-leader", "late:1", "late:2", "late:end"]
+"""What happens at a point. ``kill``: SIGKILL to every process of the task. ``kill-leader``: to the
+first one only. ``late:K``: SIGKILL to all with a request in flight, which lands after the K-th
+request that follows (``end``: after the task has ended)."""
 
 ACTIONS: tuple[Action, ...] = get_args(Action)
+LATE: tuple[Action, ...] = ("late:1", "late:2", "late:end")
 
 _ATTEMPTS = " / "
 _FAULTS = " + "
@@ -33,6 +38,17 @@ class Fault:
 
     def __str__(self) -> str:
         return f"{self.action}@{self.point}"
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the request at this point lands after the kill."""
+        return self.action in LATE
+
+    @property
+    def lands_after(self) -> int | None:
+        """How many further requests to the service a late one lets pass; None: all."""
+        number = self.action.removeprefix("late:")
+        return int(number) if number.isdigit() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +102,23 @@ def parse_fault(text: str) -> Fault:
         raise UsageError(f"not a fault: {text!r}; write kill@POINT")
     for known in ACTIONS:
         if known == action:
-            return Fault(known, parse_point(point))
+            return _checked(Fault(known, parse_point(point)))
     raise unknown_name("fault", action, ACTIONS)
+
+
+def _checked(fault: Fault) -> Fault:
+    """``fault``, if it can take place.
+
+    Raises:
+        UsageError: what lands late is a request, so its point is one that a service received.
+    """
+    point = fault.point
+    if fault.is_late and not (isinstance(point, WindowPoint) and point.window == "received"):
+        raise UsageError(
+            f"{fault} cannot be done: only a request lands late; "
+            f"write {fault.action}@payments.charge#3.received"
+        )
+    return fault
 
 
 def parse_schedule(text: str) -> Schedule:

@@ -11,9 +11,14 @@ Words on the socket, one JSON object a line:
     in   {"do": "hello", "path": [...], "folder": "..."}
          {"do": "load", "file": "...", "name": "scenario"}
              -> {"loaded": ""} or {"loaded": "why not"}
-         {"do": "start", "argv": [...] or null, "env": {...}, "cwd": "..."}, with the descriptor
-         of the output -> {"started": pid} or {"failed": "why"}
-    out  {"ended": pid, "status": wait status}, for the task itself, when it is reaped
+         {"do": "start", "argv": [...] or null, "env": {...}, "cwd": "...", "trace": {...} or null},
+         with the descriptor of the output -> {"started": pid} or {"failed": "why"}
+         {"do": "go"}: let the task go on from where the tracer holds it
+         {"do": "kill-leader"}: SIGKILL to the first process of the task alone
+    out  {"call": ..., "side": ..., "held": ...} of a traced task, see `chaoskit.trace.tracer`
+         {"mapped": [path]}, a file that it can change by mere stores
+         {"noted": what, "detail": where}, the limits of a trace, before
+         {"ended": pid, "status": wait status}, for the task itself, when it is reaped
 """
 
 from __future__ import annotations
@@ -32,11 +37,19 @@ import traceback
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
+from chaoskit.trace import filter as seccomp
+from chaoskit.trace.abi import this_abi
+from chaoskit.trace.naming import Scope
+from chaoskit.trace.tracer import Tracer, Wishes
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 _NOT_OURS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 """Signals that a terminal, a CI system or a service manager sends to a whole group."""
+
+_WALL = 0x40000000 if sys.platform == "linux" else 0
+"""waitpid: threads that we trace, too."""
 
 Task = Callable[[], object]
 
@@ -51,6 +64,7 @@ class Launcher:
         self._source = ("", "")
         self._leader = 0
         self._folder = ""
+        self._tracer: Tracer | None = None
         self._wake_read, self._wake_write = socket.socketpair()
         self._wake_read.setblocking(False)
         self._wake_write.setblocking(False)
@@ -103,6 +117,12 @@ class Launcher:
                 self._load(str(message["file"]), str(message["name"]))
             case "start":
                 return self._start(message)
+            case "go" if self._tracer is not None:
+                self._tracer.go()
+                self._reap()
+            case "kill-leader":
+                with suppress(ProcessLookupError):
+                    os.kill(self._leader, signal.SIGKILL)
         return None
 
     def _load(self, file: str, name: str) -> None:
@@ -125,24 +145,75 @@ class Launcher:
         output = self._descriptors.pop(0)
         argv = message["argv"]
         environment = {str(k): str(v) for k, v in _dict(message["env"]).items()}
+        wished = message["trace"]
+        code = b"" if wished is None else _filter_code(_dict(wished))
         sys.stdout.flush()
         sys.stderr.flush()
         failure_read, failure_write = os.pipe()
+        start_read, start_write = os.pipe()
         pid = os.fork()
         if pid == 0:
+            os.close(start_write)
+            os.close(failure_read)
+            os.read(start_read, 1)  # until we are traced
+            os.close(start_read)
             self._become(output, str(message["cwd"]), environment)
             if argv is None:
                 os.close(failure_write)
-                os.close(failure_read)
+                if code:
+                    seccomp.install(code)
                 return load_task(*self._source)
+            if code:
+                seccomp.install(code)
             _execute([str(word) for word in _list(argv)], failure_write)
-        os.close(output)
-        os.close(failure_write)
         self._leader = pid
-        with os.fdopen(failure_read, "rb") as failure:
-            why = failure.read().decode() if argv is not None else ""
+        why = ""
+        try:
+            self._tracer = None if wished is None else self._trace(pid, _dict(wished))
+        except OSError as refused:
+            os.kill(pid, signal.SIGKILL)
+            why = f"the kernel does not let us trace: {refused.strerror}"
+        for descriptor in (output, start_read, failure_write, start_write):
+            os.close(descriptor)
+        if argv is not None and not why:
+            why = self._failure(failure_read)
+        os.close(failure_read)
         self._say({"failed": why} if why else {"started": pid})
+        self._reap()
         return None
+
+    def _trace(self, pid: int, wished: dict[object, object]) -> Tracer:
+        """Begin to trace the child that waits for it."""
+        abi = this_abi()
+        assert abi is not None, "the supervisor asks only where it can be done"
+        scope = Scope(
+            {str(k): str(v) for k, v in _dict(wished["folders"]).items()},
+            {int(str(k)): str(v) for k, v in _dict(wished["ports"]).items()},
+        )
+        wishes = Wishes(
+            hold=frozenset(map(str, _list(wished["hold"]))),
+            exits=bool(wished["exits"]),
+            tell=bool(wished["tell"]),
+        )
+        tracer = Tracer(abi, scope, wishes, self._say, self._ended)
+        tracer.adopt(pid)
+        return tracer
+
+    def _failure(self, pipe: int) -> str:
+        """Why the command could not be run; empty once it runs. A traced child wants attention."""
+        said = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            selector.register(self._wake_read, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fileobj is self._wake_read:
+                        self._reap()
+                        continue
+                    piece = os.read(pipe, 4096)
+                    if not piece:
+                        return said.decode(errors="replace")
+                    said += piece
 
     def _become(self, output: int, cwd: str, environment: dict[str, str]) -> None:
         """In the child: shed everything that is the launcher's."""
@@ -172,11 +243,21 @@ class Launcher:
                 pass
         with suppress(ChildProcessError):
             while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG | _WALL)
                 if pid == 0:
                     return
-                if pid == self._leader:
-                    self._say({"ended": pid, "status": status})
+                if self._tracer is not None:
+                    self._tracer.handle(pid, status)
+                else:
+                    self._ended(pid, status)
+
+    def _ended(self, pid: int, status: int) -> None:
+        if pid != self._leader:
+            return
+        if self._tracer is not None:
+            for what, detail in self._tracer.notes():
+                self._say({"noted": what, "detail": detail})
+        self._say({"ended": pid, "status": status})
 
     def _leave(self) -> None:
         """The supervisor has gone: take the task and the work folder along."""
@@ -255,6 +336,11 @@ def _import_folders(file: str) -> list[str]:
             break
         folder = os.path.dirname(folder)
     return folders
+
+
+def _filter_code(wished: dict[object, object]) -> bytes:
+    abi = this_abi()
+    return b"" if abi is None else seccomp.program(abi, skip_sleeps=bool(wished["skip_sleeps"]))
 
 
 def _execute(argv: list[str], failure: int) -> None:

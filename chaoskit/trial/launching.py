@@ -8,7 +8,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,14 @@ _GOODBYE_TIMEOUT_S = 10.0
 
 
 class Launching:
-    """A launcher process and the conversation with it; one attempt at a time."""
+    """A launcher process and the conversation with it; one attempt at a time.
 
-    def __init__(self, folder: Path) -> None:
+    ``traced`` hears what the tracer says of a traced attempt; where the task is held there, it
+    stays so until `go`.
+    """
+
+    def __init__(self, folder: Path, traced: Callable[[dict[str, Any]], None]) -> None:
+        self._traced = traced
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         self._control = ours
@@ -40,7 +45,7 @@ class Launching:
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._ended: asyncio.Future[int] | None = None
         self._lost = False
-        asyncio.get_running_loop().add_reader(ours, self._hear)
+        asyncio.get_running_loop().add_reader(ours, self.hear)
         self._say({"do": "hello", "path": sys.path, "folder": str(folder)})
 
     @property
@@ -60,9 +65,14 @@ class Launching:
             raise ScenarioError(f"{file} cannot be imported:\n{answer['loaded']}")
 
     async def start(
-        self, argv: Sequence[str] | None, env: Mapping[str, str], cwd: Path, output: int
+        self,
+        argv: Sequence[str] | None,
+        env: Mapping[str, str],
+        cwd: Path,
+        output: int,
+        trace: Mapping[str, object] | None = None,
     ) -> tuple[asyncio.Future[int] | None, str]:
-        """Start the preloaded task (``argv`` None) or a command.
+        """Start the preloaded task (``argv`` None) or a command, traced where ``trace`` says how.
 
         Returns:
             A future of the wait status, or None with the reason why it could not be started.
@@ -73,12 +83,21 @@ class Launching:
             "argv": list(argv) if argv is not None else None,
             "env": dict(env),
             "cwd": str(cwd),
+            "trace": trace,
         }
         self._say(message, output)
         answer = await self._answer(_ANSWER_TIMEOUT_S, "starting the task")
         if "failed" in answer:
             return None, str(answer["failed"])
         return self._ended, ""
+
+    def go(self) -> None:
+        """Let a traced task go on from where it is held."""
+        self._say({"do": "go"})
+
+    def kill_leader(self) -> None:
+        """SIGKILL to the first process of the attempt alone."""
+        self._say({"do": "kill-leader"})
 
     def freeze(self) -> None:
         """Hold every process of the attempt still."""
@@ -123,7 +142,8 @@ class Launching:
         finally:
             self._control.setblocking(False)
 
-    def _hear(self) -> None:
+    def hear(self) -> None:
+        """Take in what the launcher has said so far, in its order."""
         try:
             data = self._control.recv(1 << 16)
         except BlockingIOError:
@@ -139,7 +159,9 @@ class Launching:
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
             message = json.loads(line)
-            if "ended" not in message:
+            if message.keys() & {"call", "noted", "mapped"}:
+                self._traced(message)
+            elif "ended" not in message:
                 self._answers.put_nowait(message)
             elif self._ended is not None and not self._ended.done():
                 self._ended.set_result(int(message["status"]))

@@ -5,177 +5,90 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
-from typing import Self
+from typing import Any, NamedTuple, Self
 
-from chaoskit.model.behaviours import parse_behaviour
-from chaoskit.model.contract import Contract
 from chaoskit.model.effects import Effect
-from chaoskit.model.errors import HarnessError, UsageError, unknown_name
 from chaoskit.model.events import (
     AttemptEnded,
     AttemptStarted,
     EffectApplied,
-    Event,
     FaultLanded,
     How,
     StateObserved,
+    TraceNoted,
 )
 from chaoskit.model.history import History
 from chaoskit.model.hosting import (
-    Address,
-    Patient,
     RequestInfo,
-    Restorable,
-    Service,
-    ServiceSettings,
 )
 from chaoskit.model.points import Point
 from chaoskit.model.schedule import Fault, Schedule
 from chaoskit.model.secrets import without_secrets
 from chaoskit.trial import process_tree
-from chaoskit.trial.addresses import Addresses, addresses
-from chaoskit.trial.launching import Launching
 from chaoskit.trial.loading import Loaded
 from chaoskit.trial.output import Output
 from chaoskit.trial.recorder import Recorder
-from chaoskit.trial.reports import Message, Reports
-from chaoskit.trial.services import create_services, service_names
+from chaoskit.trial.reports import Message
+from chaoskit.trial.snapshots import Album, LateRequest, Snapshot, World, digest_of
+from chaoskit.trial.stage import Stage
+from chaoskit.trial.tracing import Traced, understood
 from chaoskit.trial.watch import Stops, Watch
-from chaoskit.trial.workspace import Workspace
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The durable world at one point of an attempt: files in ``folder``, the services' worlds, and
-    what had been seen until then.
-    """
-
-    attempt: int
-    folder: Path
-    worlds: tuple[bytes, ...]
-    events: tuple[Event, ...]
-    numbers: count[int]
-
 
 GRACE_S = 0.5
 """How long a child may outlive the task before it is called a leftover."""
 
 HOLD_S = 0.01
-HOLD_TOTAL_S = 3.0
-"""How late a service answers in the second survey, and in all at the most."""
+"""How late a service answers in the second survey."""
+
+ORPHANS_GRACE_S = 5.0
+"""How long processes whose leader alone was killed may go on before they are called leftovers."""
+
+SETTLE_ROUNDS = 24
+"""Rounds of the event loop after which what a held task had sent is read, applied and answered: a
+new connection takes four, a mail of the SMTP door's about three a line. Tests count them."""
 
 QUIESCE_TIMEOUT_S = 5.0
 FIRST_TIMEOUT_S = 300.0
 _TAIL_CHARACTERS = 4000
 
 
+class Resumed(NamedTuple):
+    """An attempt that begins at ``snapshot``, where the last fault of ``schedule`` landed."""
+
+    snapshot: Snapshot
+    schedule: Schedule
+
+
 class Supervisor:
     """One scenario, ready to be run again and again. Use as an asynchronous context manager."""
 
     def __init__(self, loaded: Loaded, seed: int, work_root: Path | None = None) -> None:
-        self._loaded = loaded
+        self._stage = Stage(loaded, seed, work_root)
         self._scenario = loaded.scenario
-        self._seed = seed
-        self._behaviours = tuple(map(parse_behaviour, loaded.scenario.behaviours))
-        self._services: list[Service] = create_services(loaded.scenario.services)
-        self._check_behaviours()
-        self._check_patterns()
-        self._work_root = work_root
         self._watch: Watch | None = None
         self._recorder = Recorder()
         self.own_timeout_s = loaded.scenario.timeout_s
         self.timeout_s = self.own_timeout_s or FIRST_TIMEOUT_S
-
-    def _check_behaviours(self) -> None:
-        for behaviour in self._behaviours:
-            if behaviour.service not in self._scenario.services:
-                raise unknown_name("service", behaviour.service, self._scenario.services)
-
-    def _check_patterns(self) -> None:
-        """Every pattern of the scenario must match something that its services can do.
-
-        A database's operations come with its tables; of it only the name is looked at.
-        """
-        Contract.of(self._scenario.contract)
-        known = [f"{s.name}.{operation}" for s in self._services for operation in s.operations]
-        loose = tuple(f"{s.name}." for s in self._services if not s.operations)
-        for pattern in (*self._scenario.contract, *self._scenario.identity):
-            if pattern.startswith(loose) or any(fnmatchcase(name, pattern) for name in known):
-                continue
-            if loose and any(mark in pattern for mark in "*?["):
-                continue
-            raise unknown_name("operation", pattern, known or [f"{name}*" for name in loose])
+        self.tracing = False
+        self.skip_sleeps = False
+        self._held: Traced | None = None
+        self._changed: set[str] | None = None
+        self._mapped: set[str] = set()
+        self._late: list[tuple[LateRequest, int | None]] = []
+        self._broken: Exception | None = None
+        self._holding: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        if not hasattr(os, "fork"):
-            raise UsageError(
-                f"tasks cannot be started and killed on {sys.platform}: run chaoskit on Linux, on "
-                "macOS, or under WSL"
-            )
-        self._workspace = Workspace(self._work_root)
-        try:
-            self._launching = Launching(self._workspace.base)
-            self._reports = Reports(self._workspace.socket, self._heard)
-            await self._set_up()
-        except BaseException:
-            await self._tear_down()
-            raise
+        await self._stage.set_up(self, self._heard, self._traced)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._tear_down()
-
-    async def _set_up(self) -> None:
-        scenario = self._scenario
-        workspace = self._workspace
-        if scenario.inputs is not None:
-            workspace.write_inputs(scenario.inputs(self._seed))
-        fill = scenario.prepare
-        workspace.prepare(None if fill is None else lambda folder: fill(folder, self._seed))
-        known: dict[str, Address] = {}
-        for service in self._services:
-            options = {"tables": scenario.tables} if scenario.tables else {}
-            folder = workspace.services / service.name
-            folder.mkdir()
-            known[service.name] = await service.start(self, ServiceSettings(folder, 0, options))
-        self._addresses = self._join(known)
-        for word in (*scenario.command, *scenario.resume, *scenario.env.values()):
-            self._addresses.fill(word)
-        if scenario.task is not None:
-            if self._loaded.file is None:
-                raise HarnessError("a Python task needs the file that it stands in")
-            await self._launching.load(self._loaded.file, self._loaded.name)
-
-    def _join(self, known: Mapping[str, Address]) -> Addresses:
-        own = {
-            "state": str(self._workspace.state),
-            "seed": str(self._seed),
-            "inputs": str(self._workspace.inputs),
-            "here": str(self._loaded.here),
-        }
-        variables = {
-            "CHAOSKIT_STATE_DIR": own["state"],
-            "CHAOSKIT_SEED": own["seed"],
-            "CHAOSKIT_INPUTS": own["inputs"],
-        }
-        return addresses(known, own, variables, service_names())
-
-    async def _tear_down(self) -> None:
-        for service in self._services:
-            await service.stop()
-        if hasattr(self, "_reports"):
-            self._reports.close()
-        if hasattr(self, "_launching"):
-            self._launching.close()
-        self._workspace.remove()
+        await self._stage.tear_down()
 
     # One trial.
 
@@ -192,25 +105,19 @@ class Supervisor:
         """
         first = await self.run(Schedule())
         self._begin(seed_shift=1)
-        self._delay_replies(HOLD_S)
+        self._stage.delay_replies(HOLD_S)
         try:
             second = await self._go_on(1, Schedule())
         finally:
-            self._delay_replies(0.0)
+            self._stage.delay_replies(0.0)
         return first, second
-
-    def _delay_replies(self, seconds: float) -> None:
-        for service in self._services:
-            if isinstance(service, Patient):
-                service.delay_replies(seconds, HOLD_TOTAL_S)
 
     def _begin(self, seed_shift: int = 0) -> None:
         """An empty world."""
         self._recorder = Recorder()
         self._numbers = count(1)
-        self._workspace.refill()
-        for service in self._services:
-            service.reset(self._seed + seed_shift, self._behaviours)
+        self._late = []
+        self._stage.reset(seed_shift)
 
     async def _go_on(self, attempt: int, schedule: Schedule, stops: Stops | None = None) -> History:
         """Attempts from ``attempt`` on; the first one without a fault may have ``stops``."""
@@ -227,8 +134,11 @@ class Supervisor:
             failures += 1
             if failures >= self._scenario.attempts_max:
                 break
+        for late, _ in self._late:
+            self._land(late)
+        self._late = []
         if self._scenario.outputs:
-            self._recorder.add(StateObserved(self._workspace.digests(self._scenario.outputs)))
+            self._recorder.add(StateObserved(self._stage.workspace.digests(self._scenario.outputs)))
         return self._recorder.history()
 
     # Snapshots: one attempt is looked at in many points, and only the resumes are run.
@@ -236,57 +146,75 @@ class Supervisor:
     @property
     def can_snapshot(self) -> bool:
         """Whether every service can go back to a saved world."""
-        return all(isinstance(service, Restorable) for service in self._services)
+        return self._stage.can_go_back
 
-    async def record(self, before: Schedule, points: Iterable[Point]) -> dict[Point, Snapshot]:
-        """Run ``before``, then one attempt without a fault, and copy the world at ``points``.
+    @property
+    def world(self) -> World:
+        """What is copied, and where the copies are."""
+        return self._stage.world
+
+    async def record(self, points: Iterable[Point], since: Resumed | None = None) -> Album:
+        """Run one attempt without a fault, and copy the world at ``points``.
+
+        Args:
+            points: where.
+            since: an attempt that begins after a kill; None for the first one of all.
 
         Returns:
             The snapshots of the points that the attempt passed, as far as there is room.
         """
-        self._begin()
-        album: dict[Point, Snapshot] = {}
-        attempt = len(before.attempts) + 1
+        attempt, before = 1, Schedule()
+        if since is None:
+            self._begin()
+        else:
+            attempt, before = self._go_back(since.snapshot, since.schedule), since.schedule
+        album: Album = {}
 
-        def reached(point: Point) -> None:
-            if not self._workspace.room_for_snapshots:
-                return
-            single = process_tree.is_single(self._launching.pid)
-            if not single:
-                self._launching.freeze()
-            album[point] = self._snapshot(attempt, len(album))
-            if not single:
-                self._launching.thaw()
+        def reached(point: Point, late: LateRequest | None) -> None:
+            if not self.world.contents.full:
+                album[point] = self._snapshot(attempt, late)
 
-        self._workspace.clear_snapshots()
-        await self._go_on(1, before, Stops(frozenset(points), reached))
+        self._changed, self._mapped = None, set()
+        await self._go_on(attempt, before, Stops(frozenset(points), reached))
         return album
 
-    def _snapshot(self, attempt: int, number: int) -> Snapshot:
-        folder = self._workspace.snapshot(number)
-        worlds = []
-        for service in self._services:
-            assert isinstance(service, Restorable)
-            (folder / service.name).mkdir()
-            worlds.append(service.save(folder / service.name))
+    def _snapshot(self, attempt: int, late: LateRequest | None) -> Snapshot:
+        """The world now, which is held still if anything in it could move."""
+        free = self._held is None and not process_tree.is_single(self._stage.launching.pid)
+        if free:
+            self._stage.launching.freeze()
+        watch = self._watch
+        assert watch is not None
+        changed = None
+        if self._changed is not None and self._held is not None and self._held.alone:
+            changed = self._changed | self._mapped
+        tree, services = self.world.save(changed, watch.moved)
+        self._changed = set(self._held.paths) if self._held is not None else None
+        if free:
+            self._stage.launching.thaw()
+        world = digest_of(tree, services)
         events = self._recorder.history().events
-        return Snapshot(attempt, folder, tuple(worlds), events, copy(self._numbers))
+        return Snapshot(attempt, tree, services, world, events, copy(self._numbers), late)
 
     async def resume(self, snapshot: Snapshot, schedule: Schedule) -> History:
         """Go on from ``snapshot`` as if the last fault of ``schedule`` had landed there."""
+        return await self._go_on(self._go_back(snapshot, schedule), schedule)
+
+    def _go_back(self, snapshot: Snapshot, schedule: Schedule) -> int:
+        """The world of ``snapshot``, after the kill there; the number of the attempt to come."""
         self._recorder = Recorder(snapshot.events)
         self._numbers = copy(snapshot.numbers)
-        self._workspace.go_back(snapshot.folder)
-        for service, world in zip(self._services, snapshot.worlds, strict=True):
-            assert isinstance(service, Restorable)
-            service.restore(world, snapshot.folder / service.name)
+        self._late = []
+        self.world.put_back(snapshot)
         attempt = snapshot.attempt
         for fault in schedule.faults_of(attempt):
             self._recorder.add(FaultLanded(attempt, str(fault)))
+            if fault.is_late and snapshot.late is not None:
+                self._late.append((snapshot.late, fault.lands_after))
         self._collect(attempt)
         killed = AttemptEnded(attempt=attempt, how="killed", code=int(signal.SIGKILL), seconds=0.0)
         self._recorder.add(killed)
-        return await self._go_on(attempt + 1, schedule)
+        return attempt + 1
 
     def _is_final(self, ended: AttemptEnded) -> bool:
         if ended.how == "not-started" or (ended.how, ended.code) == ("exit", 0):
@@ -300,20 +228,25 @@ class Supervisor:
             attempt,
             faults,
             self._recorder,
-            self._launching,
-            self._reports.drain,
+            self._stage.launching,
+            self._stage.reports.drain,
+            self._stage.launching.hear,
             self._numbers,
             stops,
         )
         self._recorder.add(AttemptStarted(attempt, resume=attempt > 1))
-        self._reports.listen(eager=bool(self._watch.waits))
+        self._stage.reports.listen(eager=bool(self._watch.waits))
+        self._held, self._broken = None, None
         output = Output()
         began = time.monotonic()
         how, code, leftovers = await self._live(attempt, output)
-        if not all([await service.quiesce(QUIESCE_TIMEOUT_S) for service in self._services]):
+        if self._broken is not None:
+            raise self._broken
+        if not all([await service.quiesce(QUIESCE_TIMEOUT_S) for service in self._stage.services]):
             leftovers = [*leftovers, "a process that still holds a connection to a service"]
-        self._reports.clear()
+        self._stage.reports.clear()
         self._collect(attempt)
+        self._late += self._watch.late
         text = output.finish()
         ended = AttemptEnded(
             attempt=attempt,
@@ -331,8 +264,12 @@ class Supervisor:
         """The attempt's life, from its start until no process of it is left."""
         watch = self._watch
         assert watch is not None
-        ending, why = await self._launching.start(
-            self._argv(attempt), self._environment(watch), self._workspace.state, output.writer
+        ending, why = await self._stage.launching.start(
+            self._stage.argv(attempt),
+            self._environment(watch),
+            self._stage.workspace.state,
+            output.writer,
+            self._trace_request(watch),
         )
         output.started()
         if ending is None:
@@ -348,13 +285,15 @@ class Supervisor:
                 status = await asyncio.shield(ending)
         except TimeoutError:
             timed_out = True
-            self._launching.kill()
+            self._stage.launching.kill()
             status = await ending
         finally:
             for timer in timers:
                 timer.cancel()
-        leftovers = [] if watch.killed or timed_out else await self._launching.leftovers(GRACE_S)
-        self._launching.kill()
+        grace_s = ORPHANS_GRACE_S if watch.leader_killed else GRACE_S
+        gone = timed_out or (watch.killed and not watch.leader_killed)
+        leftovers = [] if gone else await self._stage.launching.leftovers(grace_s)
+        self._stage.launching.kill()
         if timed_out:
             return "timeout", int(signal.SIGKILL), leftovers
         if os.WIFSIGNALED(status):
@@ -362,22 +301,74 @@ class Supervisor:
             return "killed" if watch.killed else "signal", number, leftovers
         return "exit", os.waitstatus_to_exitcode(status), leftovers
 
-    def _argv(self, attempt: int) -> list[str] | None:
-        scenario = self._scenario
-        if scenario.task is not None:
-            return None
-        words = scenario.resume if attempt > 1 and scenario.resume else scenario.command
-        return [self._addresses.fill(word) for word in words]
-
     def _environment(self, watch: Watch) -> dict[str, str]:
-        variables = self._addresses.variables(self._scenario.env)
-        variables["CHAOSKIT_PROBE"] = str(self._workspace.socket)
+        variables = self._stage.addresses.variables(self._scenario.env)
+        variables["CHAOSKIT_PROBE"] = str(self._stage.workspace.socket)
         if watch.waits:
             variables["CHAOSKIT_PROBE_WAIT"] = ",".join(sorted(watch.waits))
         return variables
 
+    def _trace_request(self, watch: Watch) -> dict[str, object] | None:
+        """How this attempt is traced; None: not at all."""
+        if not watch.calls and not self.tracing:
+            return None
+        return self._stage.scope.request(
+            watch.calls, exits=False, tell=self.tracing, skip_sleeps=self.skip_sleeps
+        )
+
+    # What the tracer says.
+
+    def _traced(self, message: Mapping[str, Any]) -> None:
+        if "mapped" in message:
+            self._mapped.update(message["mapped"])
+        elif "noted" in message:
+            attempt = self._watch.attempt if self._watch is not None else 0
+            self._recorder.add(TraceNoted(attempt, message["noted"], message["detail"]))
+        elif self._watch is not None:
+            traced = understood(message)
+            if traced.held:
+                task = asyncio.ensure_future(self._hold(self._watch, traced))
+                self._holding.add(task)
+                task.add_done_callback(self._holding.discard)
+            else:
+                self._watch.called(traced, tell=self.tracing)
+            if self._changed is not None:
+                self._changed.update(traced.paths)
+
+    async def _hold(self, watch: Watch, traced: Traced) -> None:
+        """The task stands still at a call: look, and let it go on or not."""
+        try:
+            self._held = traced
+            for _ in range(SETTLE_ROUNDS):  # what it had sent lands
+                await asyncio.sleep(0)
+            go_on = watch.called(traced, tell=self.tracing)
+            self._held = None
+            if go_on:
+                self._stage.launching.go()
+        except Exception as error:  # noqa: BLE001 - raised again where the attempt is awaited
+            self._broken = error
+            self._stage.launching.kill()
+
+    def _count_towards_late(self, service: str) -> None:
+        """One more request: what was to land after it lands."""
+        waiting = []
+        for late, left in self._late:
+            rest = left - 1 if left is not None and late.service == service else left
+            if rest == 0:
+                self._land(late)
+            else:
+                waiting.append((late, rest))
+        self._late = waiting
+
+    def _land(self, late: LateRequest) -> None:
+        """A request that was in flight when its sender died arrives now."""
+        for effect in late.land():
+            self._recorder.add(
+                EffectApplied(attempt=late.attempt, effect=effect, request=late.number)
+            )
+
     def _collect(self, attempt: int) -> None:
-        for service in self._services:
+        for service in self._stage.services:
             for effect in service.collect():
                 self._recorder.add(EffectApplied(attempt=attempt, effect=effect))
 
@@ -392,7 +383,10 @@ class Supervisor:
 
     def applied(self, number: int, effects: Sequence[Effect]) -> bool:
         """See `chaoskit.model.hosting.Observer`."""
-        return self._watch is not None and self._watch.applied(number, effects)
+        alive = self._watch is not None and self._watch.applied(number, effects)
+        if self._watch is not None:
+            self._count_towards_late(self._watch.service_of(number))
+        return alive
 
     def answering(self, number: int) -> None:
         """See `chaoskit.model.hosting.Observer`."""
@@ -406,4 +400,4 @@ class Supervisor:
 
     def copy_state(self, folder: Path, bytes_max: int) -> bool:
         """Keep the last trial's work folder in ``folder``. False: larger than ``bytes_max``."""
-        return self._workspace.copy_state(folder, bytes_max)
+        return self._stage.workspace.copy_state(folder, bytes_max)

@@ -10,6 +10,7 @@ from typing import Protocol, get_args
 
 from chaoskit.model.effects import Effect
 from chaoskit.model.events import (
+    CallSeen,
     Crossed,
     EffectApplied,
     EndStated,
@@ -21,10 +22,19 @@ from chaoskit.model.events import (
     StepReported,
 )
 from chaoskit.model.hosting import RequestInfo
-from chaoskit.model.points import CrossingPoint, Point, TimePoint, Window, WindowPoint
+from chaoskit.model.points import (
+    CallPoint,
+    CrossingPoint,
+    Point,
+    TimePoint,
+    Window,
+    WindowPoint,
+)
 from chaoskit.model.schedule import Fault
 from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Message
+from chaoskit.trial.snapshots import LateRequest
+from chaoskit.trial.tracing import Traced
 
 _PHASES: dict[str, StepPhase] = {phase: phase for phase in get_args(StepPhase)}
 _ENDS: dict[str, StatedEnd] = {end: end for end in get_args(StatedEnd)}
@@ -42,20 +52,27 @@ class Grip(Protocol):
     def kill(self) -> None:
         """Kill all of them; they are dead when this returns."""
 
+    def kill_leader(self) -> None:
+        """Kill the first one alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stops:
-    """Points at which the attempt is only looked at: ``reached`` is called while it waits there."""
+    """Points at which the attempt is only looked at: ``reached`` is called while it waits there,
+    with the request that a service has received there and not applied.
+    """
 
     points: frozenset[Point]
-    reached: Callable[[Point], None]
+    reached: Callable[[Point, LateRequest | None], None]
 
 
 class Watch:
     """Implements `chaoskit.model.hosting.Observer` for one attempt.
 
-    ``waits`` are the crossings at which the task must wait for us; ``killed`` says that a fault
-    has ended it.
+    ``waits`` are the crossings at which the task must wait for us, ``calls`` those at which it is
+    held; ``killed`` says that a fault has ended it; ``moved`` grows with all that services do;
+    ``late`` are requests that were in flight then, with the number of requests after which each
+    lands (None: at the end).
     """
 
     def __init__(  # noqa: PLR0913 - what one attempt is watched with
@@ -65,6 +82,7 @@ class Watch:
         recorder: Recorder,
         grip: Grip,
         drain: Callable[[], None],
+        catch_up: Callable[[], None],
         numbers: count[int],
         stops: Stops | None = None,
     ) -> None:
@@ -73,11 +91,17 @@ class Watch:
         self._recorder = recorder
         self._grip = grip
         self._drain = drain
+        self._catch_up = catch_up
         self._numbers = numbers
         self._faults = {fault.point: fault for fault in faults}
         self._stops = stops
+        self.leader_killed = False
+        self.moved = 0
+        self.late: list[tuple[LateRequest, int | None]] = []
+        self._pending: LateRequest | None = None
         points = (*self._faults, *(stops.points if stops is not None else ()))
         self.waits = frozenset(p.name for p in points if isinstance(p, CrossingPoint))
+        self.calls = frozenset(p for p in points if isinstance(p, CallPoint))
         self._requests: Counter[tuple[str, str]] = Counter()
         self._crossings: Counter[str] = Counter()
         self._points: dict[int, tuple[str, str, int]] = {}
@@ -96,14 +120,25 @@ class Watch:
         if self.killed:
             return
         self.killed = True
-        self._grip.kill()
+        if fault.action == "kill-leader":
+            self.leader_killed = True
+            self._grip.kill_leader()
+        else:
+            self._grip.kill()
+        if fault.is_late and self._pending is not None:
+            self.late.append((self._pending, fault.lands_after))
         self._drain()  # what it had said before it died
         self._recorder.add(FaultLanded(self.attempt, str(fault)))
+
+    def service_of(self, number: int) -> str:
+        """Which service got this request; empty for one of an attempt that is over."""
+        return self._points[number][0] if number in self._points else ""
 
     # The observer's four calls, in the order of a request's life.
 
     def received(self, request: RequestInfo) -> int | None:
         """Number the request; kill if this is the point."""
+        self._catch_up()  # the call by which it was sent
         self._drain()
         key = (request.service, request.operation)
         self._requests[key] += 1
@@ -121,10 +156,16 @@ class Watch:
                 wants=request.wants,
             )
         )
-        return None if self._kill_at(number, "received") else number
+        self.moved += 1
+        if request.later is not None and request.wants is not None:
+            self._pending = LateRequest(self.attempt, number, request.service, request.later)
+        dead = self._kill_at(number, "received")
+        self._pending = None
+        return None if dead else number
 
     def applied(self, number: int, effects: Sequence[Effect]) -> bool:
         """Book the effects; kill if this is the point."""
+        self.moved += 1
         for effect in effects:
             self._recorder.add(EffectApplied(attempt=self.attempt, effect=effect, request=number))
         return not self._kill_at(number, "applied")
@@ -138,6 +179,7 @@ class Watch:
         """Book the reply; kill if this is the point."""
         if number not in self._points:
             return  # a late reply to an attempt that is already over
+        self.moved += 1
         self._recorder.add(
             ReplySent(
                 attempt=self.attempt,
@@ -150,6 +192,30 @@ class Watch:
         self._kill_at(number, "answered")
         if self._stops_at(number, "answered"):
             self._grip.thaw()
+
+    # The tracer's stops.
+
+    def called(self, traced: Traced, *, tell: bool) -> bool:
+        """Book a call (if ``tell``), look at it or kill; True when the task may go on."""
+        self._drain()
+        point = traced.point
+        if tell and point.side == "before":
+            self._recorder.add(
+                CallSeen(
+                    attempt=self.attempt,
+                    call=str(point),
+                    sends=traced.sends,
+                    bytes=traced.bytes,
+                    alone=traced.alone,
+                )
+            )
+        if self._stops is not None and point in self._stops.points:
+            self._stops.reached(point, None)
+        fault = self._faults.get(point)
+        if fault is None or self.killed:
+            return not self.killed
+        self.land(fault)
+        return fault.action == "kill-leader"
 
     # The probe's messages.
 
@@ -175,7 +241,7 @@ class Watch:
             return False
         point = CrossingPoint(name, ordinal)
         if self._stops is not None and point in self._stops.points:
-            self._stops.reached(point)
+            self._stops.reached(point, None)
         fault = self._faults.get(point)
         if fault is not None and not self.killed:
             self.land(fault)
@@ -189,7 +255,7 @@ class Watch:
 
     def _kill_at(self, number: int, window: Window) -> bool:
         if self._stops is not None and self._stops_at(number, window):
-            self._stops.reached(WindowPoint(*self._points[number], window))
+            self._stops.reached(WindowPoint(*self._points[number], window), self._pending)
         fault = self._fault_at(number, window)
         if fault is not None:
             self.land(fault)

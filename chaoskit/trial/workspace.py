@@ -16,9 +16,6 @@ PREFIX = "chaoskit-"
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - its folders have random names
 _FREE_BYTES_MIN = 1 << 30
 
-SNAPSHOTS_BYTES_MAX = 512 << 20
-"""A worker keeps no more than this in copies of the world; further points get real kills."""
-
 
 def default_root() -> Path:
     """Where work folders go: memory where there is plenty (SIGKILL keeps the page cache anyway)."""
@@ -33,14 +30,13 @@ class Workspace:
     """Made once, refilled for every trial, always at the same paths."""
 
     def __init__(self, root: Path | None = None) -> None:
-        self.base = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root or default_root()))
+        made = tempfile.mkdtemp(prefix=PREFIX, dir=root or default_root())
+        self.base = Path(made).resolve()  # as the kernel calls it: calls are known by their paths
         self.state = self.base / "state"
         self.services = self.base / "services"
         self.inputs = self.base / "inputs.json"
         self.socket = self.base / "probe"
         self._template = self.base / "template"
-        self._snapshots = self.base / "snapshots"
-        self._copied_bytes = 0
         self.services.mkdir()
 
     def write_inputs(self, inputs: object) -> None:
@@ -64,29 +60,6 @@ class Workspace:
         """A work folder as it is before the first attempt."""
         shutil.rmtree(self.state, ignore_errors=True)
         shutil.copytree(self._template, self.state, symlinks=True)
-
-    def clear_snapshots(self) -> None:
-        """Forget every copy."""
-        shutil.rmtree(self._snapshots, ignore_errors=True)
-        self._snapshots.mkdir()
-        self._copied_bytes = 0
-
-    @property
-    def room_for_snapshots(self) -> bool:
-        """Whether the copies so far leave room for another one."""
-        return self._copied_bytes + _bytes_in(self.state) <= SNAPSHOTS_BYTES_MAX
-
-    def snapshot(self, number: int) -> Path:
-        """Copy the work folder as it is now; a folder in which services may keep theirs."""
-        folder = self._snapshots / str(number)
-        shutil.copytree(self.state, folder / "state", symlinks=True, ignore=_not_plain)
-        self._copied_bytes += _bytes_in(folder)
-        return folder
-
-    def go_back(self, folder: Path) -> None:
-        """The work folder as it was when `snapshot` returned ``folder``."""
-        shutil.rmtree(self.state, ignore_errors=True)
-        shutil.copytree(folder / "state", self.state, symlinks=True)
 
     def digests(self, patterns: Sequence[str]) -> dict[str, str]:
         """SHA-256 of every file in the work folder that a pattern matches, by relative path."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import shutil
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -102,22 +101,16 @@ class DatabaseService:
         self._schema = self._first_schema
         self.operations = _operations(self._tables)
 
-    def save(self, folder: Path) -> bytes:
-        """The file with its journals as they lie there, and what was read of it.
+    def save(self) -> bytes:
+        """What was read of the file; it and its journals are kept as they lie there.
 
         As after a kill, the next to open it finishes or undoes what was begun.
         """
-        for file in self._path.parent.glob(f"{FILE}*"):
-            if file != self._template:
-                shutil.copyfile(file, folder / file.name)
         known = (self._books, self._ledger.entries, self._seq, self._collected, self._schema)
         return pickle.dumps(known, pickle.HIGHEST_PROTOCOL)
 
-    def restore(self, saved: bytes, folder: Path) -> None:
+    def restore(self, saved: bytes) -> None:
         """See `Restorable.restore`. The bytes are our own and never leave this process."""
-        renew(self._path, None)
-        for file in folder.iterdir():
-            shutil.copyfile(file, self._path.parent / file.name)
         self._books, entries, self._seq, self._collected, self._schema = pickle.loads(saved)  # noqa: S301
         self._ledger.clear()
         self._ledger.book(entries)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 
 from chaoskit.model.behaviours import Behaviour
 from chaoskit.model.effects import Effect
@@ -57,6 +56,7 @@ class EmailService:
                 "CHAOSKIT_SMTP_HOST": LOOPBACK,
                 "CHAOSKIT_SMTP_PORT": str(smtp_port),
             },
+            (*http.ports, smtp_port),
         )
 
     def reset(self, seed: int, behaviours: Sequence[Behaviour]) -> None:
@@ -81,13 +81,13 @@ class EmailService:
         """See `chaoskit.model.hosting.Patient`."""
         self._http.delay_replies(seconds, total_s)
 
-    def save(self, folder: Path) -> bytes:
+    def save(self) -> bytes:
         """See `Restorable.save`: the mailbox is the HTTP door's."""
-        return self._http.save(folder)
+        return self._http.save()
 
-    def restore(self, saved: bytes, folder: Path) -> None:
+    def restore(self, saved: bytes) -> None:
         """See `Restorable.restore`."""
-        self._http.restore(saved, folder)
+        self._http.restore(saved)
 
     async def stop(self) -> None:
         """Close both doors."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Self
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
 from chaoskit.model.behaviours import Behaviour, BehaviourKind
+from chaoskit.model.effects import Effect
 from chaoskit.model.hosting import Observer, RequestInfo
 from fake_services.connections import Connections
 from fake_services.email.core import EmailCore
-from fake_services.email.mail import effect_of
-from fake_services.email.mailbox import HOSTNAME
+from fake_services.email.mail import Mail, effect_of
+from fake_services.email.mailbox import HOSTNAME, Sent
 from fake_services.email.mime import read_mail
 from fake_services.host import LOOPBACK, listen
 from fake_services.ledger import Ledger
@@ -155,14 +156,18 @@ class _Post:
         mail = read_mail(content, envelope.mail_from or "", envelope.rcpt_tos)
         wanted = effect_of(mail)
         number = self.observer.received(
-            RequestInfo(service="email", operation="send", wants=wanted)
+            RequestInfo(
+                service="email",
+                operation="send",
+                wants=wanted,
+                later=lambda: self._deliver(mail, wanted, 1)[1],
+            )
         )
         if number is None:
             raise _cut(server)
         behaviours = {b.kind: b for b in self._behaviours_for("send")}
         copies = 2 if "apply-twice" in behaviours else 1
-        sent, effects = self._core.deliver(mail, wanted, self._clock(), copies)
-        self._book.book(effects)
+        sent, effects = self._deliver(mail, wanted, copies)
         if not self.observer.applied(number, effects):
             raise _cut(server)
         text = f"250 2.0.0 OK: queued as {sent.id}"
@@ -171,6 +176,11 @@ class _Post:
         answer = _Answer(text, number)
         await self._misbehave(server, answer, behaviours)
         return answer
+
+    def _deliver(self, mail: Mail, wanted: Effect, copies: int) -> tuple[Sent, Sequence[Effect]]:
+        sent, effects = self._core.deliver(mail, wanted, self._clock(), copies)
+        self._book.book(effects)
+        return sent, effects
 
     async def _misbehave(
         self, server: SMTP, answer: _Answer, behaviours: dict[BehaviourKind, Behaviour]

@@ -1,0 +1,202 @@
+"""What a call acts on, in words that are the same in every run: a file of the work folder, or a
+service.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from chaoskit.trace import ptrace
+from chaoskit.trace.abi import Kind
+from chaoskit.trace.filter import CREATES
+from chaoskit.trace.ptrace import Entered
+
+_AT_FDCWD = 0xFFFFFF9C
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:=@~-/")
+_RANDOM = re.compile(
+    rb"(?<![A-Za-z0-9])(tmp)[a-z0-9_]{8}(?![A-Za-z0-9])"  # Python's tempfile
+    rb"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"  # a UUID
+    rb"|(?<![0-9a-fA-F])[0-9a-f]{32}(?![0-9a-fA-F])"  # one without dashes
+)
+
+OUTSIDE, UNNAMED = "outside", "an unknown service"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which files and sockets belong to the world that is judged.
+
+    Args:
+        folders: absolute folder to the label that stands before its files' names; the work folder
+            has none.
+        ports: TCP port on the loopback to the name of the service that listens there.
+        quiet: absolute paths of sockets that do not count (the probe's).
+    """
+
+    folders: Mapping[str, str]
+    ports: Mapping[int, str]
+    quiet: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What one call acts on.
+
+    Args:
+        name: for the point.
+        paths: the absolute paths of the files, as far as they are ones.
+        sends: it is a service.
+        bytes: how much would be written, where the call counts that itself.
+    """
+
+    name: str
+    paths: tuple[str, ...] = ()
+    sends: bool = False
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class Names:
+    """Finds targets. Remembers which socket is connected to what, and what lies outside."""
+
+    scope: Scope
+    outside: set[str] = field(default_factory=set)
+    _peers: dict[str, str] = field(default_factory=dict)
+
+    def of(self, tid: int, kind: Kind, call: Entered) -> Target | None:
+        """The target of a call; None where it does not count."""
+        arguments = call.arguments
+        match kind.shape:
+            case "fd" | "out" | "map" | "writev":
+                at = 4 if kind.shape == "map" else kind.at
+                found = self._descriptor(tid, arguments[at])
+            case "write":
+                found = self._descriptor(tid, arguments[0], arguments[2])
+            case "connect":
+                found = self._connect(tid, arguments)
+            case "all":
+                found = Target("")
+            case "open2" if not _creates(tid, arguments[2]):
+                found = None
+            case _:
+                found = self._paths(_paths(tid, kind, arguments))
+        return found
+
+    def _descriptor(self, tid: int, number: int, size: int = 0) -> Target | None:
+        path = _descriptor_path(tid, number)
+        if path.startswith("socket:"):
+            service = self._peers.get(path)
+            return Target(service, sends=True, bytes=size) if service else None
+        if not path.startswith("/"):
+            return None  # a pipe, an eventfd, an anonymous file
+        named = self._paths([path.removesuffix(" (deleted)")])
+        return None if named is None else Target(named.name, named.paths, bytes=size)
+
+    def _paths(self, paths: Sequence[str]) -> Target | None:
+        names = [self._file(path) for path in paths]
+        if all(name is None for name in names):
+            self._note_outside(paths)
+            return None
+        return Target("->".join(name or OUTSIDE for name in names), tuple(paths))
+
+    def _file(self, path: str) -> str | None:
+        for folder, label in self.scope.folders.items():
+            if path == folder:
+                return label + "."
+            if path.startswith(folder + "/"):
+                return label + _encoded(path[len(folder) + 1 :])
+        return None
+
+    def _note_outside(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            if not path.startswith(("/dev/", "/proc/", "/sys/", "/memfd:")) and path not in (
+                self.scope.quiet
+            ):
+                self.outside.add(path)
+
+    def _connect(self, tid: int, arguments: Sequence[int]) -> Target | None:
+        """Learn who will be at the other end; connecting is itself something a service sees."""
+        address = ptrace.memory(tid, arguments[1], min(arguments[2], 128))
+        service = self._peer(address)
+        path = _descriptor_path(tid, arguments[0])
+        if service is None:
+            self._peers.pop(path, None)
+            return None
+        self._peers[path] = service
+        return Target(service, sends=True)
+
+    def _peer(self, address: bytes) -> str | None:
+        if len(address) < 4:
+            return None
+        (family,) = struct.unpack_from("=H", address)
+        if family == socket.AF_UNIX or family not in {socket.AF_INET, socket.AF_INET6}:
+            return None
+        (port,) = struct.unpack_from("!H", address, 2)
+        if port in self.scope.ports:
+            return self.scope.ports[port]
+        if port:
+            self.outside.add(f"{UNNAMED} at port {port}")
+        return None
+
+
+def _paths(tid: int, kind: Kind, arguments: Sequence[int]) -> list[str]:
+    """The absolute paths that a call names, links in them not followed."""
+    at = kind.at
+    match kind.shape:
+        case "path":
+            return [_absolute(tid, _AT_FDCWD, arguments[at])]
+        case "two":
+            return [_absolute(tid, _AT_FDCWD, arguments[at + n]) for n in (0, 1)]
+        case "at" | "open2":
+            return [_absolute(tid, arguments[at], arguments[at + 1])]
+        case _:
+            return [_absolute(tid, arguments[at + n], arguments[at + n + 1]) for n in (0, 2)]
+
+
+def _creates(tid: int, how: int) -> bool:
+    """Whether the ``struct open_how`` at this address creates or truncates."""
+    flags = ptrace.memory(tid, how, 8)
+    return len(flags) < 8 or bool(struct.unpack("=Q", flags)[0] & CREATES)
+
+
+def _absolute(tid: int, folder: int, address: int) -> str:
+    if address == 0:  # utimensat of a descriptor
+        return _descriptor_path(tid, folder)
+    path = os.fsdecode(ptrace.text(tid, address))
+    if not path.startswith("/"):
+        base = f"/proc/{tid}/cwd"
+        if folder & 0xFFFFFFFF != _AT_FDCWD:
+            base = f"/proc/{tid}/fd/{folder & 0xFFFFFFFF}"
+        path = os.path.join(_link(base), path)
+    return os.path.normpath(path)
+
+
+def _descriptor_path(tid: int, number: int) -> str:
+    return _link(f"/proc/{tid}/fd/{number & 0xFFFFFFFF}")
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def _encoded(path: str) -> str:
+    """A path that fits into a point's name, with what is drawn anew in each run left out."""
+    raw = os.fsencode(path)
+    parts = []
+    last = 0
+    for found in _RANDOM.finditer(raw):
+        parts.append(_quoted(raw[last : found.start()]) + (found[1] or b"").decode() + "*")
+        last = found.end()
+    return "".join(parts) + _quoted(raw[last:])
+
+
+def _quoted(raw: bytes) -> str:
+    return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in raw)

@@ -1,0 +1,299 @@
+"""The tracer: follows every thread and process of a task, names its state-changing calls, and holds
+the task still where it was asked to.
+
+It lives in the launcher, which is single-threaded and the parent of the task: ptrace belongs to
+one thread, and what it traces dies with it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from chaoskit.trace import filter as seccomp
+from chaoskit.trace import ptrace
+from chaoskit.trace.abi import Abi, Kind
+from chaoskit.trace.naming import Names, Scope, Target
+
+_STOPPING = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+_GONE = (ProcessLookupError,)
+
+FOREIGN, MAPPED, OUTSIDE = "foreign", "mapped", "outside"
+"""What is noted of a task: calls by another architecture's table, stores into a mapped file,
+changes outside the work folder and the known services."""
+
+_INDEX_SUFFIX = "-shm"
+"""SQLite's wal-index is a mapped file, and is made anew from the log when nobody has it open."""
+
+Say = Callable[[dict[str, object]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What an attempt is traced for.
+
+    Args:
+        hold: texts of points at which the task is held until `Tracer.go`.
+        exits: hold after every call that counts, too (to see what each of them changed).
+        tell: say of every call that it is about to be made.
+    """
+
+    hold: frozenset[str] = frozenset()
+    exits: bool = False
+    tell: bool = False
+
+
+@dataclass(slots=True)
+class _Thread:
+    """One thread of the task. ``running`` until it is known to stand still."""
+
+    tid: int
+    process: int
+    who: str
+    running: bool = True
+    waits_for_child: bool = False
+    call: _Call | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call that a thread is making; ``short``: how many bytes it was cut to, 0 for all."""
+
+    text: str
+    kind: Kind
+    target: Target
+    short: int = 0
+
+
+@dataclass(slots=True)
+class Tracer:
+    """One attempt's tracing. Feed it every status that waitpid returns.
+
+    Args:
+        abi: this machine's tables.
+        scope: what counts.
+        wishes: what the attempt is traced for.
+        say: takes a message for the supervisor.
+        ended: takes the thread and the status of each end.
+    """
+
+    abi: Abi
+    scope: Scope
+    wishes: Wishes
+    say: Say
+    ended: Callable[[int, int], None]
+    _kinds: dict[int, Kind] = field(init=False)
+    _names: Names = field(init=False)
+    _threads: dict[int, _Thread] = field(default_factory=dict)
+    _early: dict[int, int] = field(default_factory=dict)
+    _births: Counter[str] = field(default_factory=Counter)
+    _counts: Counter[str] = field(default_factory=Counter)
+    _held: _Thread | None = None
+    _waiting: list[tuple[int, int]] = field(default_factory=list)
+    _noted: set[tuple[str, str]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._kinds = self.abi.kinds()
+        self._names = Names(self.scope)
+
+    def adopt(self, pid: int) -> None:
+        """Trace the first process of the task, which has not begun yet.
+
+        Raises:
+            OSError: the kernel does not let us.
+        """
+        ptrace.seize(pid)
+        self._threads[pid] = _Thread(pid, pid, "")
+
+    def go(self) -> None:
+        """Let the task go on from where it is held."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        call = held.call
+        with suppress(*_GONE):
+            if call is not None and self._stops_after(call):
+                self._finish(held, call)
+            else:
+                held.call = None
+                self._run(held)
+        waiting, self._waiting = self._waiting, []
+        for tid, status in waiting:
+            self.handle(tid, status)
+
+    def handle(self, tid: int, status: int) -> None:
+        """Take one status of waitpid in; ``ended`` is told of those that say an end."""
+        if not os.WIFSTOPPED(status):
+            self._threads.pop(tid, None)
+            self._early.pop(tid, None)
+            self.ended(tid, status)
+            return
+        thread = self._threads.get(tid)
+        if thread is None:
+            self._early[tid] = status  # its parent's report is still to come
+            return
+        thread.running = False
+        if self._held is not None:
+            self._waiting.append((tid, status))
+            return
+        with suppress(*_GONE):
+            self._stopped(thread, status)
+
+    def notes(self) -> Iterable[tuple[str, str]]:
+        """What limits the claim of this trace, in pairs of what and where; sorted."""
+        outside = {(OUTSIDE, path) for path in self._names.outside if "__pycache__" not in path}
+        return sorted(self._noted | outside)
+
+    # One stop.
+
+    def _stopped(self, thread: _Thread, status: int) -> None:
+        number, event = os.WSTOPSIG(status), status >> 16
+        if event == ptrace.SECCOMP:
+            self._entry(thread)
+        elif number == signal.SIGTRAP | 0x80:
+            self._exit(thread)
+        elif event in {ptrace.FORK, ptrace.VFORK, ptrace.CLONE}:
+            thread.waits_for_child = event == ptrace.VFORK
+            self._born(ptrace.event_message(thread.tid), thread)
+            self._run(thread)
+        elif event == ptrace.VFORK_DONE:
+            thread.waits_for_child = False
+            self._run(thread)
+        elif event == ptrace.EXEC:
+            self._executed(thread, ptrace.event_message(thread.tid))
+            self._run(thread)
+        elif event == ptrace.STOP:
+            if number in _STOPPING:
+                ptrace.listen(thread.tid)
+            else:
+                self._run(thread)
+        else:
+            self._run(thread, number)
+
+    def _run(self, thread: _Thread, number: int = 0) -> None:
+        thread.running = True
+        ptrace.go_on(thread.tid, number)
+
+    def _born(self, tid: int, parent: _Thread) -> None:
+        is_thread = os.path.exists(f"/proc/{parent.process}/task/{tid}")
+        letter = "t" if is_thread else "p"
+        base = _process_path(parent.who)
+        self._births[base + letter] += 1
+        own = f"{letter}{self._births[base + letter]}"
+        who = f"{base}.{own}" if base else own
+        self._threads[tid] = _Thread(tid, parent.process if is_thread else tid, who)
+        early = self._early.pop(tid, None)
+        if early is not None:
+            self.handle(tid, early)
+
+    def _executed(self, thread: _Thread, former: int) -> None:
+        """A process runs another program: its other threads are gone, and said nothing."""
+        for other in [t for t in self._threads.values() if t.process == thread.process]:
+            if other.tid != thread.tid:
+                del self._threads[other.tid]
+        self._early.pop(former, None)
+
+    def _entry(self, thread: _Thread) -> None:
+        entered = ptrace.entered(thread.tid)
+        kind = self._kinds.get(entered.number) if entered is not None else None
+        if entered is None or kind is None or entered.data == seccomp.FOREIGN:
+            if entered is not None and entered.data == seccomp.FOREIGN:
+                self._noted.add((FOREIGN, str(entered.number)))
+            self._run(thread)
+            return
+        target = self._names.of(thread.tid, kind, entered)
+        if target is not None and kind.shape == "map":
+            self._mapped(target)
+            target = None
+        if target is None:
+            self._run(thread)
+            return
+        self._counted(thread, kind, target)
+
+    def _mapped(self, target: Target) -> None:
+        """Stores into this file are no calls, and move no time stamp; said at once."""
+        if not target.name.endswith(_INDEX_SUFFIX):
+            self._noted.add((MAPPED, target.name))
+        self.say({"mapped": target.paths})
+
+    def _counted(self, thread: _Thread, kind: Kind, target: Target) -> None:
+        """A call that counts is about to be made."""
+        who = f"{thread.who}:" if thread.who else ""
+        base = f"{who}{kind.name}({target.name})"
+        self._counts[base] += 1
+        text = f"{base}#{self._counts[base]}"
+        call = thread.call = _Call(text, kind, target, self._short(text))
+        if text in self.wishes.hold:
+            self._hold(thread, "before", 0)
+            return
+        if self.wishes.tell:
+            self._tell(call, "before", held=False, result=0)
+        if self._stops_after(call):
+            self._finish(thread, call)
+        else:
+            self._run(thread)
+
+    def _short(self, text: str) -> int:
+        """To how many bytes the call with this name is to be cut."""
+        prefix = f"{text}+short:"
+        return next((int(w[len(prefix) :]) for w in self.wishes.hold if w.startswith(prefix)), 0)
+
+    def _stops_after(self, call: _Call) -> bool:
+        return self.wishes.exits or bool(call.short) or f"{call.text}+after" in self.wishes.hold
+
+    def _finish(self, thread: _Thread, call: _Call) -> None:
+        if call.short:
+            ptrace.set_word(thread.tid, self.abi.count_word, self.abi.words, call.short)
+        thread.running = True
+        ptrace.finish_call(thread.tid)
+
+    def _exit(self, thread: _Thread) -> None:
+        call = thread.call
+        if call is None:
+            self._run(thread)
+            return
+        self._hold(thread, "short" if call.short else "after", ptrace.result(thread.tid))
+        thread.call = None
+
+    def _hold(self, thread: _Thread, side: str, result: int) -> None:
+        """Stop everything, say where, and wait for `go`."""
+        assert thread.call is not None
+        self._held = thread
+        self._stop_the_others(thread)
+        self._tell(thread.call, side, held=True, result=result)
+
+    def _stop_the_others(self, held: _Thread) -> None:
+        """Bring every other thread to a stop; what it stops for is looked at after `go`."""
+        for other in list(self._threads.values()):
+            if other is held or not other.running or other.waits_for_child:
+                continue
+            with suppress(*_GONE):
+                ptrace.interrupt(other.tid)
+            with suppress(ChildProcessError):
+                self.handle(*os.waitpid(other.tid, ptrace.WALL))
+
+    def _tell(self, call: _Call, side: str, *, held: bool, result: int) -> None:
+        message: dict[str, object] = {
+            "call": call.text,
+            "side": side,
+            "sends": call.target.sends,
+            "bytes": call.target.bytes,
+            "alone": len(self._threads) == 1,
+            "held": held,
+            "name": call.kind.name,
+            "paths": call.target.paths,
+        }
+        if held:
+            message["cut"] = call.short if side == "short" else 0
+            message["result"] = result
+            message["tid"] = self._held.tid if self._held is not None else 0
+        self.say(message)
+
+
+def _process_path(who: str) -> str:
+    """The path of the process to which a thread belongs."""
+    return ".".join(part for part in who.split(".") if part and not part.startswith("t"))

@@ -1,0 +1,104 @@
+"""The ladder of mechanisms: which of them work here, found out by using each.
+
+Nothing degrades silently: what a run falls back to, and what that misses, is printed by the run and
+by ``chaoskit doctor``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaoskit.model.errors import ChaoskitError
+from chaoskit.model.history import History
+from chaoskit.model.schedule import parse_schedule
+from chaoskit.model.token import CommandSpec, Target
+from chaoskit.trace.abi import ABIS, this_abi
+from chaoskit.trial.loading import load
+from chaoskit.trial.supervisor import Supervisor
+from chaoskit.trial.workspace import default_root
+
+_PROBE_TIMEOUT_S = 20.0
+_SHELL = "/bin/sh"
+_WRITES = "echo one > a; echo two > b; echo three > c"
+_LOOKS = "cat a b; ls"
+_AT = "kill@write(b)#1"
+_LEFT = ["one", "a", "b"]
+"""What a kill before the second write leaves: the first file whole, the second one empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One mechanism on this machine.
+
+    Args:
+        name: as in ``--mechanisms``, or what else it is.
+        works: whether it does here.
+        why: what was seen, or why it does not.
+    """
+
+    name: str
+    works: bool
+    why: str
+
+
+def tracing() -> Rung:
+    """Whether a task can be killed at a call: a small one is, and its files are looked at."""
+    if this_abi() is None:
+        known = ", ".join(sorted(ABIS))
+        where = f"{platform.system()} on {platform.machine()}"
+        return Rung("calls", works=False, why=f"needs Linux on {known}; this is {where}")
+    if not os.access(_SHELL, os.X_OK):
+        return Rung("calls", works=False, why=f"cannot be tried out: there is no {_SHELL}")
+    try:
+        history = asyncio.run(_killed_at_a_write())
+    except (ChaoskitError, OSError) as broken:
+        return Rung("calls", works=False, why=str(broken))
+    return _judged(history)
+
+
+def _judged(history: History) -> Rung:
+    said = history.last.output_tail.split()
+    if not history.landed:
+        return Rung("calls", works=False, why=" ".join(said) or "the kill did not land")
+    if said != _LEFT:
+        return Rung("calls", works=False, why=f"a kill before a write left {said}, not {_LEFT}")
+    return Rung("calls", works=True, why="a shell was killed before its second write, exactly")
+
+
+async def _killed_at_a_write() -> History:
+    spec = CommandSpec(command=(_SHELL, "-c", _WRITES), resume=(_SHELL, "-c", _LOOKS))
+    async with Supervisor(load(Target(command=spec)), seed=0) as supervisor:
+        supervisor.timeout_s = _PROBE_TIMEOUT_S
+        return await supervisor.run(parse_schedule(_AT))
+
+
+def windows() -> Rung:
+    """Service windows need a process that can be killed, and no more."""
+    if not hasattr(os, "fork"):
+        return Rung("windows", works=False, why=f"tasks cannot be killed on {sys.platform}")
+    return Rung("windows", works=True, why="the services run in chaoskit itself")
+
+
+def memory() -> Rung:
+    """Where work folders are."""
+    root = default_root()
+    free = shutil.disk_usage(root).free >> 20
+    fast = root == Path("/dev/shm")  # noqa: S108 - a question, not a file
+    why = f"work folders are in {root}, {free} MiB free" + ("" if fast else "; slower than memory")
+    return Rung("memory", works=fast, why=why)
+
+
+def strace() -> Rung:
+    """The cross-check of the tests, and what is left on another architecture."""
+    found = shutil.which("strace")
+    return Rung("strace", works=found is not None, why=found or "not installed; only tests use it")
+
+
+PROBES: tuple[Callable[[], Rung], ...] = (tracing, windows, memory, strace)

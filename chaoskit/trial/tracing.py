@@ -1,0 +1,86 @@
+"""The supervisor's side of tracing: what is asked of the tracer, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chaoskit.model.hosting import Address
+from chaoskit.model.points import CallPoint, Side, parse_point
+from chaoskit.trial.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traced:
+    """One stop of a traced task, or (not ``held``) a call that it is about to make.
+
+    Args:
+        point: where; the bytes of a point that was cut short are in its name.
+        sends: the call sends to a service.
+        bytes: how much it would write.
+        alone: the task has one thread and no other process.
+        held: the task stands still until it is let go.
+        name: the call's name without its target.
+        paths: the absolute paths of the files that it acts on.
+        result: what the call returned, after it; a negative error number if it failed.
+        tid: the thread that made it.
+    """
+
+    point: CallPoint
+    sends: bool
+    bytes: int
+    alone: bool
+    held: bool
+    name: str = ""
+    paths: tuple[str, ...] = ()
+    result: int = 0
+    tid: int = 0
+
+
+def understood(message: Mapping[str, Any]) -> Traced:
+    """The tracer's words as a value."""
+    base = parse_point(message["call"])
+    assert isinstance(base, CallPoint)
+    side: Side = message["side"]
+    point = CallPoint(base.call, base.target, base.ordinal, side, message.get("cut", 0), base.who)
+    return Traced(
+        point=point,
+        sends=message["sends"],
+        bytes=message["bytes"],
+        alone=message["alone"],
+        held=message["held"],
+        name=message.get("name", ""),
+        paths=tuple(message.get("paths", ())),
+        result=message.get("result", 0),
+        tid=message.get("tid", 0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TraceScope:
+    """What of a task's world is looked at: its work folder, the services' files and ports."""
+
+    folders: Mapping[str, str]
+    ports: Mapping[int, str]
+
+    @classmethod
+    def of(cls, workspace: Workspace, known: Mapping[str, Address]) -> TraceScope:
+        """The scope of one supervisor."""
+        folders = {str(workspace.state): ""}
+        folders |= {str(workspace.services / name): f"{name}:" for name in known}
+        ports = {port: name for name, address in known.items() for port in address.ports}
+        return cls(folders, ports)
+
+    def request(
+        self, hold: Iterable[CallPoint], *, exits: bool, tell: bool, skip_sleeps: bool
+    ) -> dict[str, object]:
+        """The words for the launcher."""
+        return {
+            "folders": dict(self.folders),
+            "ports": {str(port): name for port, name in self.ports.items()},
+            "hold": sorted(map(str, hold)),
+            "exits": exits,
+            "tell": tell,
+            "skip_sleeps": skip_sleeps,
+        }
