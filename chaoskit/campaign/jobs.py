@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from chaoskit.campaign.trials import Darkroom, Plan, Result, plan_of, real_trial, told
+from chaoskit.campaign.trials import FULL, Darkroom, Plan, Result, plan_of, real_trial, told
 from chaoskit.model.errors import ChaoskitError, HarnessError, UsageError
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
@@ -35,7 +35,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     ``expectation`` is the file that holds it, written once and read once by each worker: it may
     be large. ``plan`` is the file with all schedules of the wave, for those who run them from
     snapshots; ``numbers`` are the places of this job's in it. ``trace``: every call is told of.
-    ``keep`` names the folder for each trial's artefacts, should it fail.
+    ``keep`` names the folder for each trial's artefacts, should it fail. ``take``: only so many
+    leading items of the inputs.
     """
 
     target: Target
@@ -46,9 +47,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     plan: str = ""
     timeout_s: float | None = None
     trace: bool = False
+    resumes: str = FULL
     skip_sleeps: bool = False
     keep: tuple[str, ...] = ()
     work_root: str = ""
+    take: int | None = None
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,29 +133,28 @@ class Session:
         if expectation is None and not schedules:
             surveys = await supervisor.survey()
             return Done(results=tuple(map(told, surveys)), restorable=supervisor.can_snapshot)
-        if expectation is None or not job.plan:
-            return Done(
-                results=tuple(
-                    [await real_trial(supervisor, s, expectation, keep) for s in schedules]
-                )
-            )
-        plan, darkroom = _plan(job.plan), self._darkroom_for(job.plan, supervisor)
+        if expectation is None:
+            return Done(results=tuple([told(await supervisor.run(s)) for s in schedules]))
+        if not job.plan:
+            trials = [await real_trial(supervisor, s, expectation, keep) for s in schedules]
+            return Done(results=tuple(trials))
+        plan, darkroom = _plan(job.plan), self._darkroom_for(job, supervisor)
         numbered = zip(schedules, job.numbers, strict=True)
         trials = [await darkroom.trial(s, plan, expectation, keep, n) for s, n in numbered]
         return Done(results=tuple(trials))
 
-    def _darkroom_for(self, plan: str, supervisor: Supervisor) -> Darkroom:
-        """The snapshots that belong to this plan."""
-        if self._darkroom is None or self._darkroom[0] != plan:
-            self._darkroom = plan, Darkroom(supervisor)
+    def _darkroom_for(self, job: Job, supervisor: Supervisor) -> Darkroom:
+        """The snapshots that belong to this job's plan."""
+        if self._darkroom is None or self._darkroom[0] != job.plan:
+            self._darkroom = job.plan, Darkroom(supervisor, job.resumes)
         return self._darkroom[1]
 
     async def _ready(self, job: Job) -> Supervisor:
-        key = (msgspec.json.encode(job.target), job.seed, job.work_root)
+        key = (msgspec.json.encode(job.target), job.seed, job.work_root, job.take)
         if self._supervisor is None or self._key != key:
             await self._close_supervisor()
             root = Path(job.work_root) if job.work_root else None
-            fresh = Supervisor(load(job.target), job.seed, root)
+            fresh = Supervisor(load(job.target, job.take), job.seed, root)
             self._supervisor = await fresh.__aenter__()
             self._key = key
         return self._supervisor

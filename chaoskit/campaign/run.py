@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import msgspec
 
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
-from chaoskit.campaign.trials import DOUBT, Result
+from chaoskit.campaign.trials import BOUNDED, DOUBT, FULL, Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
 from chaoskit.explore.plan import (
@@ -36,6 +37,13 @@ from chaoskit.model.schedule import Action, Schedule, parse_schedule
 from chaoskit.model.token import Target
 from chaoskit.trial.loading import load, sources
 
+AUTO = "auto"
+LONG_S = 60.0
+"""An exploration that would take longer with full resumes is one with bounded resumes instead."""
+
+Batch = list[tuple[int, Schedule]]
+"""Some trials of a wave, with their places in it."""
+
 DEFAULT_RUNS = Path("reports/runs")
 
 SUSPECT = {"wrong_inputs", "diverged_state", "lost_effect", "false_success"}
@@ -57,6 +65,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     times: int = 0
     depth: int = 1
     snapshots: bool = True
+    resumes: str = "auto"
     skip_sleeps: bool = False
     timeout_s: float | None = None
     only: tuple[str, ...] = ()
@@ -194,6 +203,7 @@ class _Campaign:
         self._why = ""
         self._why_real = ""
         self._plan_file = ""
+        self._resumes = FULL
 
     def events(self) -> Iterator[CampaignEvent]:
         first, second, expectation = self._survey()
@@ -312,6 +322,7 @@ class _Campaign:
         return sample(further, self._options.max_points, self._options.seed + wave)
 
     def _run_wave(self, number: int, wave: list[Schedule]) -> Iterator[CampaignEvent]:
+        self._resumes = self._how_far(len(wave))
         self._plan_file = "" if self._why_real else str(self._store.put_plan(number, wave))
         waiting = [
             (position, schedule)
@@ -319,7 +330,9 @@ class _Campaign:
             if str(schedule) not in self._known
         ]
         size = self._batch_size(len(waiting))
-        batches = [waiting[i : i + size] for i in range(0, len(waiting), size)]
+        batches = _spread(
+            [waiting[i : i + size] for i in range(0, len(waiting), size)], self._options.jobs
+        )
         batches.reverse()
         running: dict[Future[bytes], list[tuple[int, Schedule]]] = {}
         while batches or running:
@@ -334,6 +347,16 @@ class _Campaign:
                 batch = running.pop(future)
                 for (position, schedule), result in zip(batch, _results(future), strict=True):
                     yield TrialDone(self._book(number, position, schedule, result))
+
+    def _how_far(self, trials: int) -> str:
+        """Whether resumes are followed to their end: always, unless that would take long."""
+        chosen = self._options.resumes
+        if chosen == AUTO:
+            survey = self._store.survey()
+            seconds = trials * survey[2].seconds / 2 / self._options.jobs if survey else 0.0
+            chosen = BOUNDED if seconds > LONG_S and not self._why_real else FULL
+        self._store.put("resumes", chosen)
+        return chosen
 
     def _batch_size(self, trials: int) -> int:
         """One trial a job; from snapshots as many as keep every worker busy to the end."""
@@ -381,11 +404,19 @@ class _Campaign:
             timeout_s=self._options.timeout_s,
             trace="calls" in self._options.mechanisms,
             skip_sleeps=self._options.skip_sleeps,
+            resumes=self._resumes,
             work_root=self._options.work_root,
         )
 
     def _submit(self, job: Job) -> Future[bytes]:
         return self._executor.submit(perform, msgspec.msgpack.encode(job))
+
+
+def _spread(batches: list[Batch], workers: int) -> list[Batch]:
+    """The batches in an order in which each worker mostly gets neighbours, which share states."""
+    share = -(-len(batches) // workers)
+    strands = [batches[i : i + share] for i in range(0, len(batches), share)] if batches else []
+    return [batch for turn in zip_longest(*strands) for batch in turn if batch is not None]
 
 
 def _known(schedule: Schedule, found: Sequence[Point]) -> Schedule:

@@ -9,6 +9,7 @@ real kill, whose result is the one that counts; and so is a sample of the others
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 import msgspec
 
 from chaoskit.checkers.check import judge
+from chaoskit.checkers.effects import breaks_the_contract
 from chaoskit.model.events import (
     Body,
     EffectApplied,
@@ -23,12 +25,14 @@ from chaoskit.model.events import (
     FaultLanded,
     ReplySent,
     RequestReceived,
+    ResumeBounded,
 )
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
 from chaoskit.model.points import Point
 from chaoskit.model.schedule import Schedule
+from chaoskit.trial.horizon import Horizon, Undisturbed
 from chaoskit.trial.snapshots import Album, Snapshot
 from chaoskit.trial.supervisor import Resumed, Supervisor
 
@@ -58,6 +62,9 @@ SAMPLE_EVERY = 64
 Keep = Callable[[Schedule, History], None]
 """Called after a real trial that has findings, while its work folder is still there."""
 
+FULL, BOUNDED = "full", "bounded"
+"""How far resumes are followed: to their end, or as `chaoskit.trial.horizon` says."""
+
 Plan = Mapping[Schedule, Sequence[Point]]
 """For each beginning that schedules share, the points of their last faults."""
 
@@ -68,12 +75,16 @@ def told(history: History) -> Result:
 
 
 async def real_trial(
-    supervisor: Supervisor, schedule: Schedule, expectation: Expectation | None, keep: Keep
+    supervisor: Supervisor,
+    schedule: Schedule,
+    expectation: Expectation,
+    keep: Keep,
+    horizon: Horizon | None = None,
 ) -> Result:
-    """Run ``schedule`` by real kills; a survey (no expectation) is not judged."""
-    history = await supervisor.run(schedule)
-    judgement = judge(history, expectation, schedule) if expectation is not None else None
-    if judgement is not None and judgement.findings:
+    """Run ``schedule`` by real kills, and judge it."""
+    history = await supervisor.run(schedule, horizon)
+    judgement = judge(history, expectation, schedule)
+    if judgement.findings:
         keep(schedule, history)
     return _result(history, judgement, real=True)
 
@@ -95,17 +106,18 @@ class _Twin:
     at_us: int
     number: int
     history: History
-    kinds: str
-    confirmed: bool
 
 
 class Darkroom:
     """The snapshots of one supervisor, and what was learnt from each state."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
+    def __init__(self, supervisor: Supervisor, resumes: str = FULL) -> None:
         self._supervisor = supervisor
         self._albums: dict[Schedule, Album] = {}
         self._twins: dict[tuple[bytes, int], _Twin] = {}
+        self._confirmed: set[frozenset[str]] = set()
+        self._undisturbed = Undisturbed(supervisor.world.reader) if resumes == BOUNDED else None
+        self._ends: dict[Schedule, set[Point]] = {}
 
     async def trial(
         self, schedule: Schedule, plan: Plan, expectation: Expectation, keep: Keep, number: int
@@ -128,29 +140,54 @@ class Darkroom:
         if twin is not None:
             history = _retold(snapshot, schedule, twin)
         else:
-            history = await self._supervisor.resume(snapshot, schedule)
+            horizon = self._horizon(schedule, plan, expectation)
+            history = await self._supervisor.resume(snapshot, schedule, horizon)
         judgement = judge(history, expectation, schedule)
-        kinds = _kinds(judgement)
+        self._learn(history, judgement, again=twin is not None)
         result = msgspec.structs.replace(
             _result(history, judgement, real=False),
             world=snapshot.world.hex(),
             shared=twin is not None,
         )
-        confirmed = twin is not None and twin.confirmed and twin.kinds == kinds
-        if (judgement.verdict != "VALID" and not confirmed) or number % SAMPLE_EVERY == 0:
-            truth = await real_trial(self._supervisor, schedule, expectation, keep)
-            result = _confirmed(judgement, truth, snapshot.world.hex())
-            confirmed = truth.judgement is not None and _kinds(truth.judgement) == kinds
         if twin is None and not fault.is_late:
             self._twins[key] = _Twin(
                 len(snapshot.events),
                 snapshot.events[-1].at_us if snapshot.events else 0,
                 next(copy(snapshot.numbers)),
                 history,
-                kinds,
-                confirmed,
             )
+        if self._needs_a_kill(judgement, number):
+            horizon = self._horizon(schedule, plan, expectation)
+            truth = await real_trial(self._supervisor, schedule, expectation, keep, horizon)
+            result = _confirmed(judgement, truth, snapshot.world.hex())
+            if truth.judgement is not None and _kinds(truth.judgement) == _kinds(judgement):
+                self._confirmed.add(_failure(judgement))
         return result
+
+    def _needs_a_kill(self, judgement: Judgement, number: int) -> bool:
+        """Whether a real kill must say the same: for every failure once, and for a sample."""
+        if judgement.verdict != "VALID" and _failure(judgement) not in self._confirmed:
+            return True
+        return number % SAMPLE_EVERY == 0
+
+    def _horizon(self, schedule: Schedule, plan: Plan, expectation: Expectation) -> Horizon | None:
+        """How far to follow a resume; None: to its end, as the first and last of each kind are."""
+        undisturbed = self._undisturbed
+        if undisturbed is None or undisturbed.end is None or schedule.attempts[-1][0].is_late:
+            return None
+        before = _beginning(schedule)
+        if before not in self._ends:
+            self._ends[before] = _ends_of_kinds(plan.get(before, ()))
+        if _last(schedule) in self._ends[before]:
+            return None
+        return Horizon(undisturbed, lambda effects: breaks_the_contract(effects, expectation))
+
+    def _learn(self, history: History, judgement: Judgement, *, again: bool) -> None:
+        bounded = any(True for _ in history.of(ResumeBounded))
+        if self._undisturbed is None or again or bounded or judgement.verdict != "VALID":
+            return
+        if history.completed:
+            self._undisturbed.learn(self._supervisor.end_state())
 
     async def _snapshot(self, schedule: Schedule, plan: Plan) -> Snapshot | None:
         """The world at the last fault; None where a real kill is needed."""
@@ -173,16 +210,17 @@ class Darkroom:
             since = Resumed(snapshot, before)
             self._forget(len(before.attempts))
         points = plan.get(before, ())
-        album = self._albums[before] = await self._supervisor.record(points, since)
+        learn = self._undisturbed if since is None else None
+        album = self._albums[before] = await self._supervisor.record(points, since, learn)
         return album
 
     def _forget(self, depth: int) -> None:
         """Only the way to the next album is kept: copies take room."""
         for old in [s for s in self._albums if len(s.attempts) >= depth]:
             del self._albums[old]
-        self._supervisor.world.keep_only(
-            s for album in self._albums.values() for s in album.values()
-        )
+        kept = [s for album in self._albums.values() for s in album.values()]
+        undisturbed = self._undisturbed.trees if self._undisturbed is not None else ()
+        self._supervisor.world.keep_only(kept, undisturbed)
 
 
 def _confirmed(judgement: Judgement, truth: Result, world: str = "") -> Result:
@@ -197,6 +235,22 @@ def _confirmed(judgement: Judgement, truth: Result, world: str = "") -> Result:
     verdict = "INVALID" if judged.findings else "UNKNOWN"
     changed = msgspec.structs.replace(judged, verdict=verdict, unknowns=(*judged.unknowns, doubt))
     return msgspec.structs.replace(truth, judgement=changed)
+
+
+def _failure(judgement: Judgement) -> frozenset[str]:
+    """What makes two failures the same one: their findings, whatever the point."""
+    return frozenset(finding.fingerprint for finding in judgement.roots)
+
+
+def _ends_of_kinds(points: Sequence[Point]) -> set[Point]:
+    """The first and the last point of each kind, which is a point without its number."""
+    first: dict[str, Point] = {}
+    last: dict[str, Point] = {}
+    for point in points:
+        kind = re.sub(r"#[0-9]+", "", str(point))
+        first.setdefault(kind, point)
+        last[kind] = point
+    return {*first.values(), *last.values()}
 
 
 def _kinds(judgement: Judgement) -> str:

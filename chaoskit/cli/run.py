@@ -125,6 +125,13 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
     show_default=True,
     help="Go on from copies of the world where that is exact; see below.",
 )
+@click.option(
+    "--resumes",
+    type=click.Choice(["auto", "full", "bounded"]),
+    default="auto",
+    show_default=True,
+    help="Follow resumes to their end, or until nothing new can come; auto bounds long runs.",
+)
 @click.option("--skip-sleeps", is_flag=True, help="The task's sleep calls return at once.")
 @click.option("--max-points", type=click.IntRange(min=1), help="Sample so many trials a wave.")
 @click.option(
@@ -174,6 +181,7 @@ def run(ctx: click.Context, /, **given: object) -> int:
         depth=_depth(_int(given["depth"])),
         in_flight=in_flight_of(str(given["in_flight"])),
         snapshots=bool(given["snapshots"]),
+        resumes=str(given["resumes"]),
         skip_sleeps=bool(given["skip_sleeps"]),
         timeout_s=_finite(given["timeout"]),
         only=tuple(_as_schedule(text) for text in _texts(given["only"])),

@@ -117,6 +117,14 @@ class FaultLanded(msgspec.Struct, frozen=True, tag="fault"):
     fault: str
 
 
+class ResumeBounded(msgspec.Struct, frozen=True, tag="resume-bounded"):
+    """The attempt was followed no further: the world is that of the undisturbed run at the same
+    request, or the verdict is certain. What comes after is the rest of the undisturbed run.
+    """
+
+    attempt: int
+
+
 class AttemptEnded(msgspec.Struct, frozen=True, tag="attempt-ended", kw_only=True):
     """No process of the attempt is left, and every service has seen the end of its connections.
 
@@ -150,6 +158,7 @@ Body = (
     | StepReported
     | EndStated
     | FaultLanded
+    | ResumeBounded
     | AttemptEnded
     | StateObserved
 )

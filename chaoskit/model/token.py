@@ -47,12 +47,16 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ReplayToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One trial: target, seed, schedule (text form) and the finding it showed."""
+    """One trial: target, seed, schedule (text form) and the finding it showed.
+
+    ``take``: only so many leading items of the inputs, which are a list; None: the inputs as made.
+    """
 
     target: Target
     seed: int
     schedule: str
     fingerprint: str = ""
+    take: int | None = None
 
     def __str__(self) -> str:
         try:

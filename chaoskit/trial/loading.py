@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chaoskit.model.errors import ScenarioError, UsageError, unknown_name
@@ -18,22 +18,46 @@ _SKIPPED = {".venv", ".git", "node_modules", "__pycache__", "build", "dist"}
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A scenario with where it came from. ``file`` is None for one of the command line."""
+    """A scenario with where it came from. ``file`` is None for one of the command line.
+
+    ``take``: only so many leading items of its inputs are kept; None: all of them.
+    """
 
     scenario: Scenario
     target: Target
     file: Path | None
     name: str
     here: Path
+    take: int | None = None
 
     @property
     def title(self) -> str:
         """One sentence for lists."""
         return self.scenario.title or self.target.label
 
+    def inputs(self, seed: int) -> object:
+        """The task's inputs; the leading items of them where ``take`` says how many.
 
-def load(target: Target) -> Loaded:
-    """The scenario that ``target`` names.
+        Raises:
+            ScenarioError: only a list has leading items, and there cannot be less than none.
+        """
+        make = self.scenario.inputs
+        made = None if make is None else make(seed)
+        if self.take is None:
+            return made
+        if not isinstance(made, list | tuple):
+            what = "has no inputs" if make is None else f"has a {type(made).__name__} as inputs"
+            raise ScenarioError(
+                f"the first {self.take} items of the inputs cannot be taken: {self.target.label} "
+                f"{what}, and only a list has items"
+            )
+        if self.take < 0:
+            raise ScenarioError(f"there are no first {self.take} items of the inputs")
+        return list(made[: self.take])
+
+
+def load(target: Target, take: int | None = None) -> Loaded:
+    """The scenario that ``target`` names, with the first ``take`` items of its inputs.
 
     Raises:
         UsageError: there is no such file or name; the message gives the nearest ones.
@@ -52,9 +76,9 @@ def load(target: Target) -> Loaded:
             tables=spec.tables,
             timeout_s=spec.timeout_s,
         )
-        return Loaded(scenario, target, None, DEFAULT_NAME, Path.cwd())
+        return Loaded(scenario, target, None, DEFAULT_NAME, Path.cwd(), take)
     path, _, name = target.scenario.partition(":")
-    return _from_file(target, Path(path), name or DEFAULT_NAME)
+    return replace(_from_file(target, Path(path), name or DEFAULT_NAME), take=take)
 
 
 def _from_file(target: Target, path: Path, name: str) -> Loaded:

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from chaoskit.model.effects import Effect
 from chaoskit.model.events import Event
-from chaoskit.model.hosting import Restorable, Service
 from chaoskit.model.points import Point
 
 BYTES_MAX = 512 << 20
@@ -71,10 +70,11 @@ Album = dict[Point, Snapshot]
 class Contents:
     """Every content that some copy holds, once. ``full`` when there is no room for another."""
 
-    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
+    def __init__(self, bytes_max: int = BYTES_MAX, beside: Contents | None = None) -> None:
         self._kept: dict[bytes, bytes] = {}
         self._bytes = 0
         self._bytes_max = bytes_max
+        self._beside = beside
 
     def keep(self, content: bytes) -> bytes:
         """Keep ``content``; its digest."""
@@ -85,6 +85,8 @@ class Contents:
         return digest
 
     def __getitem__(self, digest: bytes) -> bytes:
+        if self._beside is not None and digest not in self._kept:
+            return self._beside[digest]
         return self._kept[digest]
 
     @property
@@ -173,56 +175,18 @@ class Camera:
 
 
 def digest_of(tree: Tree, services: Iterable[bytes]) -> bytes:
-    """Equal for equal worlds."""
+    """Equal for equal worlds.
+
+    SQLite's wal-index is left out where its log is there: it holds nothing that is not in the log,
+    and whoever opens the database after a crash makes it anew (sqlite.org/walformat.html, 2).
+    """
     digest = hashlib.blake2b(digest_size=16)
     for name, entry in tree.items():
+        if name.endswith("-shm") and f"{name.removesuffix('-shm')}-wal" in tree:
+            continue
         encoded = os.fsencode(name)
         digest.update(b"%d %d %o " % (len(encoded), len(entry.content), entry.mode))
         digest.update(encoded + entry.content)
     for known in services:
         digest.update(b"%d " % len(known) + known)
     return digest.digest()
-
-
-class World:
-    """Everything durable around one task: some folders, and services that can go back."""
-
-    def __init__(self, folders: Mapping[str, Path], services: Sequence[Service]) -> None:
-        self.contents = Contents()
-        self._camera = Camera(folders, self.contents)
-        self._services = services
-        self._saved: dict[str, tuple[int, bytes]] = {}
-
-    def save(self, changed: Iterable[str] | None, moved: int) -> tuple[Tree, tuple[bytes, ...]]:
-        """The world as it is now.
-
-        Args:
-            changed: see `Camera.take`.
-            moved: a number that is another one whenever a service has done something.
-        """
-        tree = self._camera.take(changed)
-        return tree, tuple(self._service(service, moved) for service in self._services)
-
-    def _service(self, service: Service, moved: int) -> bytes:
-        assert isinstance(service, Restorable)
-        known = self._saved.get(service.name)
-        if known is None or known[0] != moved:
-            known = self._saved[service.name] = moved, self.contents.keep(service.save())
-        return known[1]
-
-    def keep_only(self, snapshots: Iterable[Snapshot]) -> None:
-        """Forget the contents that none of ``snapshots`` needs."""
-        needed: set[bytes] = set()
-        for snapshot in snapshots:
-            needed.update(snapshot.services)
-            needed.update(entry.content for entry in snapshot.tree.values())
-        self.contents.keep_only(needed)
-        self._saved.clear()
-
-    def put_back(self, snapshot: Snapshot) -> None:
-        """Make the world what it was when ``snapshot`` was taken."""
-        self._saved.clear()
-        self._camera.put_back(snapshot.tree)
-        for service, saved in zip(self._services, snapshot.services, strict=True):
-            assert isinstance(service, Restorable)
-            service.restore(self.contents[saved])

@@ -28,9 +28,9 @@ from chaoskit.trial.launching import Launching
 from chaoskit.trial.loading import Loaded
 from chaoskit.trial.reports import Heard, Reports
 from chaoskit.trial.services import create_services, service_names
-from chaoskit.trial.snapshots import World
 from chaoskit.trial.tracing import TraceScope
 from chaoskit.trial.workspace import Workspace
+from chaoskit.trial.world import World
 
 HOLD_TOTAL_S = 3.0
 """For how long in all services hold their answers back, at the most."""
@@ -111,8 +111,8 @@ class Stage:
     async def _start(self, observer: Observer) -> None:
         scenario = self._scenario
         workspace = self.workspace
-        if scenario.inputs is not None:
-            workspace.write_inputs(scenario.inputs(self._seed))
+        if scenario.inputs is not None or self._loaded.take is not None:
+            workspace.write_inputs(self._loaded.inputs(self._seed))
         fill = scenario.prepare
         workspace.prepare(None if fill is None else lambda folder: fill(folder, self._seed))
         known: dict[str, Address] = {}
@@ -124,7 +124,7 @@ class Stage:
         self.addresses = self._join(known)
         self.scope = TraceScope.of(workspace, known)
         folders = {"state": workspace.state, "services": workspace.services}
-        self.world = World(folders, self.services)
+        self.world = World(folders, self.services, workspace.base / "reading")
         for word in (*scenario.command, *scenario.resume, *scenario.env.values()):
             self.addresses.fill(word)
         if scenario.task is not None:

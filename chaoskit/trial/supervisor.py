@@ -19,6 +19,7 @@ from chaoskit.model.events import (
     EffectApplied,
     FaultLanded,
     How,
+    RequestReceived,
     StateObserved,
     TraceNoted,
 )
@@ -30,14 +31,16 @@ from chaoskit.model.points import Point
 from chaoskit.model.schedule import Fault, Schedule
 from chaoskit.model.secrets import without_secrets
 from chaoskit.trial import process_tree
+from chaoskit.trial.horizon import Horizon, Undisturbed, rest
 from chaoskit.trial.loading import Loaded
 from chaoskit.trial.output import Output
 from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Message
-from chaoskit.trial.snapshots import Album, LateRequest, Snapshot, World, digest_of
+from chaoskit.trial.snapshots import Album, LateRequest, Snapshot, Tree, digest_of
 from chaoskit.trial.stage import Stage
 from chaoskit.trial.tracing import Traced, understood
 from chaoskit.trial.watch import Stops, Watch
+from chaoskit.trial.world import World
 
 GRACE_S = 0.5
 """How long a child may outlive the task before it is called a leftover."""
@@ -79,6 +82,7 @@ class Supervisor:
         self._held: Traced | None = None
         self._changed: set[str] | None = None
         self._mapped: set[str] = set()
+        self._horizon: Horizon | None = None
         self._late: list[tuple[LateRequest, int | None]] = []
         self._broken: Exception | None = None
         self._holding: set[asyncio.Task[None]] = set()
@@ -92,10 +96,20 @@ class Supervisor:
 
     # One trial.
 
-    async def run(self, schedule: Schedule) -> History:
-        """Run ``schedule`` to its end: attempts until the task ends by itself or a bound is met."""
+    async def run(self, schedule: Schedule, horizon: Horizon | None = None) -> History:
+        """Run ``schedule`` to its end: attempts until the task ends by itself or a bound is met.
+
+        With a ``horizon`` the last resume is followed only as far as that says.
+        """
         self._begin()
-        return await self._go_on(1, schedule)
+        return await self._followed(1, schedule, horizon)
+
+    async def _followed(self, attempt: int, schedule: Schedule, horizon: Horizon | None) -> History:
+        self._horizon = horizon
+        try:
+            return await self._go_on(attempt, schedule)
+        finally:
+            self._horizon = None
 
     async def survey(self) -> tuple[History, History]:
         """Two undisturbed runs; the second one in a world that is as different as it may be.
@@ -126,6 +140,8 @@ class Supervisor:
             faults = schedule.faults_of(attempt)
             watched = stops if attempt == len(schedule.attempts) + 1 else None
             ended = await self._attempt(attempt, faults, watched)
+            if ended is None:
+                return self._with_the_rest(attempt)
             attempt += 1
             if ended.how == "killed":
                 continue
@@ -141,6 +157,16 @@ class Supervisor:
             self._recorder.add(StateObserved(self._stage.workspace.digests(self._scenario.outputs)))
         return self._recorder.history()
 
+    def _with_the_rest(self, attempt: int) -> History:
+        """The history of a resume that was followed as far as its horizon."""
+        horizon = self._horizon
+        assert horizon is not None
+        assert horizon.cut is not None
+        events = self._recorder.history().events
+        for body in rest(horizon.undisturbed, horizon.cut, events, attempt):
+            self._recorder.add(body)
+        return self._recorder.history()
+
     # Snapshots: one attempt is looked at in many points, and only the resumes are run.
 
     @property
@@ -153,12 +179,18 @@ class Supervisor:
         """What is copied, and where the copies are."""
         return self._stage.world
 
-    async def record(self, points: Iterable[Point], since: Resumed | None = None) -> Album:
+    async def record(
+        self,
+        points: Iterable[Point],
+        since: Resumed | None = None,
+        learn: Undisturbed | None = None,
+    ) -> Album:
         """Run one attempt without a fault, and copy the world at ``points``.
 
         Args:
             points: where.
             since: an attempt that begins after a kill; None for the first one of all.
+            learn: is told of the world at each request and at the end.
 
         Returns:
             The snapshots of the points that the attempt passed, as far as there is room.
@@ -171,11 +203,22 @@ class Supervisor:
         album: Album = {}
 
         def reached(point: Point, late: LateRequest | None) -> None:
-            if not self.world.contents.full:
-                album[point] = self._snapshot(attempt, late)
+            if self.world.contents.full:
+                return
+            album[point] = self._snapshot(attempt, late)
+
+        def requested() -> None:
+            events = self._recorder.history().events
+            request = events[-1].body
+            if learn is not None and isinstance(request, RequestReceived):
+                learn.met(request, len(events) - 1, self.world.save_files())
+                self._changed = None
 
         self._changed, self._mapped = None, set()
-        await self._go_on(attempt, before, Stops(frozenset(points), reached))
+        stops = Stops(frozenset(points), reached, requested)
+        history = await self._go_on(attempt, before, stops)
+        if learn is not None:
+            learn.events, learn.end = history.events, self.world.save_files()
         return album
 
     def _snapshot(self, attempt: int, late: LateRequest | None) -> Snapshot:
@@ -196,9 +239,18 @@ class Supervisor:
         events = self._recorder.history().events
         return Snapshot(attempt, tree, services, world, events, copy(self._numbers), late)
 
-    async def resume(self, snapshot: Snapshot, schedule: Schedule) -> History:
-        """Go on from ``snapshot`` as if the last fault of ``schedule`` had landed there."""
-        return await self._go_on(self._go_back(snapshot, schedule), schedule)
+    async def resume(
+        self, snapshot: Snapshot, schedule: Schedule, horizon: Horizon | None = None
+    ) -> History:
+        """Go on from ``snapshot`` as if the last fault of ``schedule`` had landed there.
+
+        With a ``horizon`` the resume is followed only as far as that says.
+        """
+        return await self._followed(self._go_back(snapshot, schedule), schedule, horizon)
+
+    def end_state(self) -> Tree:
+        """The files as the last trial left them, good until the next one."""
+        return self.world.glance()
 
     def _go_back(self, snapshot: Snapshot, schedule: Schedule) -> int:
         """The world of ``snapshot``, after the kill there; the number of the attempt to come."""
@@ -223,7 +275,8 @@ class Supervisor:
 
     async def _attempt(
         self, attempt: int, faults: Sequence[Fault], stops: Stops | None = None
-    ) -> AttemptEnded:
+    ) -> AttemptEnded | None:
+        """One attempt to its end; None: to its horizon."""
         self._watch = Watch(
             attempt,
             faults,
@@ -245,8 +298,11 @@ class Supervisor:
         if not all([await service.quiesce(QUIESCE_TIMEOUT_S) for service in self._stage.services]):
             leftovers = [*leftovers, "a process that still holds a connection to a service"]
         self._stage.reports.clear()
-        self._collect(attempt)
+        if self._horizon is None or self._horizon.cut is None:
+            self._collect(attempt)
         self._late += self._watch.late
+        if self._horizon is not None and self._horizon.cut is not None:
+            return None
         text = output.finish()
         ended = AttemptEnded(
             attempt=attempt,
@@ -379,7 +435,22 @@ class Supervisor:
 
     def received(self, request: RequestInfo) -> int | None:
         """See `chaoskit.model.hosting.Observer`; a request outside an attempt is nobody's."""
-        return None if self._watch is None else self._watch.received(request)
+        number = None if self._watch is None else self._watch.received(request)
+        return None if number is None or self._may_end() else number
+
+    def _may_end(self) -> bool:
+        """Whether this attempt need not be followed any more; it is then dead."""
+        horizon, watch = self._horizon, self._watch
+        if horizon is None or watch is None or watch.killed or watch.has_faults or self._late:
+            return False
+        events = self._recorder.history().events
+        request = events[-1].body
+        if not isinstance(request, RequestReceived) or not horizon.looks(
+            request, events, self.end_state
+        ):
+            return False
+        self._stage.launching.kill()
+        return True
 
     def applied(self, number: int, effects: Sequence[Effect]) -> bool:
         """See `chaoskit.model.hosting.Observer`."""

@@ -59,11 +59,12 @@ class Grip(Protocol):
 @dataclass(frozen=True, slots=True)
 class Stops:
     """Points at which the attempt is only looked at: ``reached`` is called while it waits there,
-    with the request that a service has received there and not applied.
+    with the request that a service has received there and not applied; ``requested`` at each one.
     """
 
     points: frozenset[Point]
     reached: Callable[[Point, LateRequest | None], None]
+    requested: Callable[[], None]
 
 
 class Watch:
@@ -130,6 +131,11 @@ class Watch:
         self._drain()  # what it had said before it died
         self._recorder.add(FaultLanded(self.attempt, str(fault)))
 
+    @property
+    def has_faults(self) -> bool:
+        """Whether anything is to be done to this attempt."""
+        return bool(self._faults)
+
     def service_of(self, number: int) -> str:
         """Which service got this request; empty for one of an attempt that is over."""
         return self._points[number][0] if number in self._points else ""
@@ -157,6 +163,8 @@ class Watch:
             )
         )
         self.moved += 1
+        if self._stops is not None:
+            self._stops.requested()
         if request.later is not None and request.wants is not None:
             self._pending = LateRequest(self.attempt, number, request.service, request.later)
         dead = self._kill_at(number, "received")

@@ -1,0 +1,174 @@
+"""How far a resume must be followed: until the world is as it was in the undisturbed run.
+
+When a resume asks a service for the same thing as the undisturbed run did, with the same effects
+behind it and files that mean the same, the rest can only differ by what the process remembers. When
+that is so at two requests in a row, between which it has read its records and acted on them, the
+rest of the undisturbed run is taken for the rest of the resume. The cost of an exploration then
+grows with the number of its states and not with its square.
+
+What this could hide is a fault that shows itself only later and only through memory (mail that only
+the first process sends, say). So some resumes of each kind of point always run to their end, and
+`chaoskit.campaign.trials` says which.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from chaoskit.model.effects import Effect
+from chaoskit.model.events import (
+    Body,
+    EffectApplied,
+    Event,
+    ReplySent,
+    RequestReceived,
+    ResumeBounded,
+)
+from chaoskit.trial.logical import Column, Reader
+from chaoskit.trial.snapshots import Tree
+
+IN_A_ROW = 2
+"""Requests at which the world must be that of the undisturbed run, one after the other."""
+
+Signature = tuple[str, str, str | None, str]
+Doomed = Callable[[Sequence[Effect]], bool]
+"""Whether these effects already break the contract, whatever else happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A request of the undisturbed run: its place in the history, and the world before it."""
+
+    index: int
+    tree: Tree
+
+
+@dataclass(slots=True)
+class Undisturbed:
+    """An undisturbed run: its history, and the world at each of its requests and at its end."""
+
+    reader: Reader
+    events: tuple[Event, ...] = ()
+    end: Tree | None = None
+    masked: set[Column] = field(default_factory=set)
+    _moments: dict[Signature, list[Moment]] = field(default_factory=dict)
+    _order: list[int] = field(default_factory=list)
+
+    def met(self, request: RequestReceived, index: int, tree: Tree) -> None:
+        """Learn the world at one more request; they come in order."""
+        self._moments.setdefault(_signature(request), []).append(Moment(index, tree))
+        self._order.append(index)
+
+    def learn(self, end: Tree) -> None:
+        """A full resume that was found right ended so: what differs is a trace of recovery."""
+        if self.end is not None:
+            self.masked |= self.reader.differing_columns(self.end, end)
+
+    def same(self, request: RequestReceived, effects: Counter[object], tree: Tree) -> int | None:
+        """The index of the undisturbed run's request before which the world was this one."""
+        for moment in self._moments.get(_signature(request), ()):
+            if effects_of(event.body for event in self.events[: moment.index]) == effects:
+                mine = self.reader.digest(tree, self.masked)
+                if mine == self.reader.digest(moment.tree, self.masked):
+                    return moment.index
+        return None
+
+    def like(self, request: RequestReceived) -> int | None:
+        """The index of the undisturbed run's request for the same thing, if there is only one."""
+        moments = self._moments.get(_signature(request), ())
+        return moments[0].index if len(moments) == 1 else None
+
+    @property
+    def trees(self) -> list[Tree]:
+        """Every state that is remembered."""
+        known = [m.tree for moments in self._moments.values() for m in moments]
+        return known if self.end is None else [*known, self.end]
+
+    def follows(self, index: int, other: int) -> bool:
+        """Whether the request at ``other`` is the next one after that at ``index``."""
+        place = self._order.index(index)
+        return self._order[place + 1 : place + 2] == [other]
+
+
+def _signature(request: RequestReceived) -> Signature:
+    wants = "" if request.wants is None else repr((request.wants.kind, request.wants.fields))
+    return request.service, request.operation, request.key, wants
+
+
+def effects_of(bodies: Iterable[Body]) -> Counter[object]:
+    """The effects of requests, as often as they happened; what a database booked comes later."""
+    return Counter(
+        (body.effect.operation, body.effect.fields, body.effect.key)
+        for body in bodies
+        if isinstance(body, EffectApplied) and body.request is not None
+    )
+
+
+@dataclass(slots=True)
+class Horizon:
+    """The watch over one resume: `looks` says when it need not be followed any more."""
+
+    undisturbed: Undisturbed
+    doomed: Doomed
+    cut: int | None = None
+    _last: int | None = None
+    _since_doom: int = 0
+
+    def looks(
+        self, request: RequestReceived, events: Sequence[Event], take: Callable[[], Tree]
+    ) -> bool:
+        """Whether the resume may end at this request; ``cut`` is then where the rest begins."""
+        bodies = [event.body for event in events]
+        if self.doomed([b.effect for b in bodies if isinstance(b, EffectApplied)]):
+            self._since_doom += 1
+            like = self.undisturbed.like(request)
+            if self._since_doom >= IN_A_ROW and like is not None:
+                self.cut = like
+            return self.cut is not None
+        same = self.undisturbed.same(request, effects_of(bodies), take())
+        last, self._last = self._last, same
+        if same is not None and last is not None and self.undisturbed.follows(last, same):
+            self.cut = same
+        return self.cut is not None
+
+
+def rest(undisturbed: Undisturbed, cut: int, events: Sequence[Event], attempt: int) -> list[Body]:
+    """What the undisturbed run did from its request at ``cut`` on, as if ``attempt`` had done it.
+
+    The request itself has been seen already. What a database books when an attempt is over is what
+    is missing in ``events`` of all that it books.
+    """
+    first = undisturbed.events[cut].body
+    last = next(e.body for e in reversed(events) if isinstance(e.body, RequestReceived))
+    assert isinstance(first, RequestReceived)
+    assert isinstance(last, RequestReceived)
+    shift = last.request - first.request
+    booked = Counter(
+        (b.effect.operation, b.effect.fields)
+        for e in events
+        if isinstance(b := e.body, EffectApplied) and b.request is None
+    )
+    found: list[Body] = [ResumeBounded(attempt)]
+    for event in undisturbed.events[cut + 1 :]:
+        body = event.body
+        if isinstance(body, EffectApplied) and body.request is None:
+            key = (body.effect.operation, body.effect.fields)
+            if booked[key] > 0:
+                booked[key] -= 1
+                continue
+        found.append(_moved(body, attempt, shift))
+    return found
+
+
+def _moved(body: Body, attempt: int, shift: int) -> Body:
+    if hasattr(body, "attempt"):
+        body = msgspec.structs.replace(body, attempt=attempt)
+    if isinstance(body, RequestReceived | ReplySent):
+        return msgspec.structs.replace(body, request=body.request + shift)
+    if isinstance(body, EffectApplied) and body.request is not None:
+        return msgspec.structs.replace(body, request=body.request + shift)
+    return body

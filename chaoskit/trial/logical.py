@@ -1,0 +1,124 @@
+"""What a state of the files means: the rows of a SQLite database, the bytes of everything else.
+
+Two runs that have done the same never have the same bytes in a write-ahead log (its salt is drawn
+anew), so states of different runs are compared by what a program would read in them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import stat
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+
+from chaoskit.trial.snapshots import Contents, Entry, Tree
+
+_MAGIC = b"SQLite format 3\0"
+_JOURNALS = ("-wal", "-shm", "-journal")
+
+Column = tuple[str, str, str]
+"""File, table and name of a column."""
+
+Rows = Mapping[str, Mapping[str, tuple[tuple[str, ...], list[tuple[object, ...]]]]]
+"""By file and table: the names of the columns, and the rows in the order of the key."""
+
+
+class Reader:
+    """Reads states of the files; opens databases in copies of their own in ``folder``."""
+
+    def __init__(self, contents: Contents, folder: Path) -> None:
+        self._contents = contents
+        self._folder = folder
+        self._known: dict[tuple[bytes, ...], Mapping[str, object] | None] = {}
+
+    def digest(self, tree: Tree, masked: Iterable[Column] = ()) -> bytes:
+        """Equal for states that mean the same, but for the ``masked`` columns."""
+        hidden = frozenset(masked)
+        digest = hashlib.blake2b(digest_size=16)
+        for name, entry in tree.items():
+            if self._belongs_to_a_database(name, tree):
+                continue
+            digest.update(repr((name, stat.S_IFMT(entry.mode))).encode())
+            tables = self._tables(name, tree)
+            if tables is None:
+                digest.update(entry.content)
+                continue
+            for table, (columns, rows) in sorted(tables.items()):
+                keep = [i for i, c in enumerate(columns) if (name, table, c) not in hidden]
+                digest.update(repr((table, columns)).encode())
+                digest.update(repr([[row[i] for i in keep] for row in rows]).encode())
+        return digest.digest()
+
+    def differing_columns(self, one: Tree, other: Tree) -> set[Column]:
+        """The columns whose values differ in two states with as many rows in each table."""
+        found: set[Column] = set()
+        for name in one:
+            first, second = self._tables(name, one), self._tables(name, other)
+            if first is None or second is None:
+                continue
+            for table, (columns, rows) in first.items():
+                others = second.get(table, ((), []))[1]
+                if len(rows) != len(others):
+                    continue
+                found.update(
+                    (name, table, column)
+                    for i, column in enumerate(columns)
+                    if [row[i] for row in rows] != [row[i] for row in others]
+                )
+        return found
+
+    def _belongs_to_a_database(self, name: str, tree: Tree) -> bool:
+        """Whether the file is a log or an index that is read together with its database."""
+        base = next((name.removesuffix(s) for s in _JOURNALS if name.endswith(s)), None)
+        return base is not None and base in tree and self._is_database(tree[base])
+
+    def _is_database(self, entry: Entry) -> bool:
+        if not stat.S_ISREG(entry.mode):
+            return False
+        content = self._contents[entry.content]
+        return not content or content.startswith(_MAGIC)
+
+    def _tables(
+        self, name: str, tree: Tree
+    ) -> Mapping[str, tuple[tuple[str, ...], list[tuple[object, ...]]]] | None:
+        """Every table of a database as the next program to open it would find it."""
+        entry = tree.get(name)
+        if entry is None or not self._is_database(entry):
+            return None
+        if not self._contents[entry.content] and f"{name}-wal" not in tree:
+            return None  # an empty file is just that
+        parts = {s: tree[name + s].content for s in ("", "-wal", "-journal") if name + s in tree}
+        key = tuple(parts.get(s, b"") for s in ("", "-wal", "-journal"))
+        if key not in self._known:
+            if len(self._known) > 4096:
+                self._known.clear()
+            self._known[key] = self._read(parts)
+        return self._known[key]  # type: ignore[return-value]
+
+    def _read(self, parts: Mapping[str, bytes]) -> Mapping[str, object] | None:
+        self._folder.mkdir(exist_ok=True)
+        for old in self._folder.iterdir():
+            old.unlink()
+        for suffix, content in parts.items():
+            (self._folder / f"db{suffix}").write_bytes(self._contents[content])
+        try:
+            with closing(sqlite3.connect(self._folder / "db", isolation_level=None)) as books:
+                return {table: _rows(books, table) for table in _table_names(books)}
+        except sqlite3.Error:
+            return None  # damaged, or made with what we lack: compared by its bytes
+
+
+def _table_names(books: sqlite3.Connection) -> list[str]:
+    found = books.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+    return [str(row[0]) for row in found]
+
+
+def _rows(
+    books: sqlite3.Connection, table: str
+) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    quoted = '"' + table.replace('"', '""') + '"'
+    cursor = books.execute(f"SELECT * FROM {quoted}")  # noqa: S608 - a quoted name
+    columns = tuple(str(column[0]) for column in cursor.description)
+    return columns, cursor.fetchall()

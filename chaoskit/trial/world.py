@@ -1,0 +1,71 @@
+"""The world of one task: saved, put back, and looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from chaoskit.model.hosting import Restorable, Service
+from chaoskit.trial.logical import Reader
+from chaoskit.trial.snapshots import Camera, Contents, Snapshot, Tree
+
+
+class World:
+    """Everything durable around one task: some folders, and services that can go back.
+
+    Databases are read in copies, in the folder ``reading``.
+    """
+
+    def __init__(
+        self, folders: Mapping[str, Path], services: Sequence[Service], reading: Path
+    ) -> None:
+        self.contents = Contents()
+        self._camera = Camera(folders, self.contents)
+        self._glances = Contents(beside=self.contents)
+        self._glancing = Camera(folders, self._glances)
+        self.reader = Reader(self._glances, reading)
+        self._services = services
+        self._saved: dict[str, tuple[int, bytes]] = {}
+
+    def save(self, changed: Iterable[str] | None, moved: int) -> tuple[Tree, tuple[bytes, ...]]:
+        """The world as it is now.
+
+        Args:
+            changed: see `Camera.take`.
+            moved: a number that is another one whenever a service has done something.
+        """
+        tree = self._camera.take(changed)
+        return tree, tuple(self._service(service, moved) for service in self._services)
+
+    def save_files(self) -> Tree:
+        """The files as they are now, to be kept."""
+        return self._camera.take()
+
+    def glance(self) -> Tree:
+        """The files as they are now, until the next `put_back`."""
+        return self._glancing.take()
+
+    def _service(self, service: Service, moved: int) -> bytes:
+        assert isinstance(service, Restorable)
+        known = self._saved.get(service.name)
+        if known is None or known[0] != moved:
+            known = self._saved[service.name] = moved, self.contents.keep(service.save())
+        return known[1]
+
+    def keep_only(self, snapshots: Iterable[Snapshot], trees: Iterable[Tree]) -> None:
+        """Forget the contents that none of these needs."""
+        needed = {entry.content for tree in trees for entry in tree.values()}
+        for snapshot in snapshots:
+            needed.update(snapshot.services)
+            needed.update(entry.content for entry in snapshot.tree.values())
+        self.contents.keep_only(needed)
+        self._saved.clear()
+
+    def put_back(self, snapshot: Snapshot) -> None:
+        """Make the world what it was when ``snapshot`` was taken."""
+        self._saved.clear()
+        self._glances.keep_only(set())
+        self._camera.put_back(snapshot.tree)
+        for service, saved in zip(self._services, snapshot.services, strict=True):
+            assert isinstance(service, Restorable)
+            service.restore(self.contents[saved])
