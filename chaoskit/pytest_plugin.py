@@ -159,11 +159,13 @@ class Chaos:
     def _options(
         self, target: Target, points: int | None, seed: int | None, depth: int | None
     ) -> Options:
+        from chaoskit.campaign.mechanisms import best
         from chaoskit.campaign.run import Options
 
         most = _setting(self._config, "points")
         return Options(
             target=target,
+            mechanisms=best(),
             seed=_number(self._config, "seed") if seed is None else seed,
             max_points=points or (_number(self._config, "points") if most else None),
             depth=_number(self._config, "depth") if depth is None else depth,

@@ -17,6 +17,7 @@ from chaoskit.campaign.trials import FULL, Darkroom, Plan, Result, plan_of, real
 from chaoskit.model.errors import ChaoskitError, HarnessError, UsageError
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
+from chaoskit.model.points import parse_point
 from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.token import Target
 from chaoskit.trial.loading import load
@@ -35,6 +36,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     ``expectation`` is the file that holds it, written once and read once by each worker: it may
     be large. ``plan`` is the file with all schedules of the wave, for those who run them from
     snapshots; ``numbers`` are the places of this job's in it. ``trace``: every call is told of.
+    ``locate``: only see which line of the task is running at these points.
     ``keep`` names the folder for each trial's artefacts, should it fail. ``take``: only so many
     leading items of the inputs.
     """
@@ -46,6 +48,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     expectation: str = ""
     plan: str = ""
     timeout_s: float | None = None
+    locate: tuple[str, ...] = ()
     trace: bool = False
     resumes: str = FULL
     skip_sleeps: bool = False
@@ -57,12 +60,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a job.
 
-    ``restorable``: every service can go back to a saved world. ``error`` is the harness's own
-    failure, with the kind of its class.
+    ``restorable``: every service can go back to a saved world. ``locations``: file, line and
+    function of a Python task's own code, by point. ``error`` is the harness's own failure, with the
+    kind of its class.
     """
 
     results: tuple[Result, ...] = ()
     restorable: bool = False
+    locations: dict[str, tuple[str, int, str]] = {}
     error: str = ""
     error_code: int = 0
 
@@ -130,6 +135,11 @@ class Session:
 
         supervisor.tracing = job.trace
         supervisor.skip_sleeps = job.skip_sleeps
+        if job.locate:
+            located = await supervisor.locate(map(parse_point, job.locate))
+            return Done(
+                locations={str(p): (at.file, at.line, at.function) for p, at in located.items()}
+            )
         if expectation is None and not schedules:
             surveys = await supervisor.survey()
             return Done(results=tuple(map(told, surveys)), restorable=supervisor.can_snapshot)

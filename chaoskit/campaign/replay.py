@@ -5,21 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import msgspec
-
-from chaoskit.campaign.jobs import Job, Session, checked, trial_timeout_s
-from chaoskit.checkers.check import judge
-from chaoskit.explore.survey import expect
+from chaoskit.campaign.bench import Bench, Tried
+from chaoskit.campaign.repeating import REPEATS, Repeated, named, summed
 from chaoskit.model.findings import Finding, Judgement
 from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_schedule
 from chaoskit.model.token import ReplayToken
-from chaoskit.trial.loading import load
 
-Outcome = Literal["REPRODUCED", "FIXED", "CHANGED", "UNKNOWN"]
+Outcome = Literal["REPRODUCED", "FLAKY", "FIXED", "CHANGED", "UNKNOWN"]
 
 MEANING: dict[Outcome, tuple[int, str]] = {
     "REPRODUCED": (1, "the same finding"),
+    "FLAKY": (1, "not in this trial, but the same finding in repeats of it"),
     "FIXED": (0, "the kill landed at the same point, and nothing is wrong any more"),
     "CHANGED": (1, "the finding is gone, and there is another one"),
     "UNKNOWN": (4, "this proves nothing"),
@@ -29,12 +26,13 @@ MEANING: dict[Outcome, tuple[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What came of a replay."""
+    """What came of a replay: of its last trial, or of the last repeat that showed the finding."""
 
     outcome: Outcome
     judgement: Judgement
     reasons: tuple[str, ...]
     history: History
+    repeats: Repeated | None = None
 
     @property
     def finding(self) -> Finding | None:
@@ -43,35 +41,47 @@ class Replayed:
         return roots[0] if roots else None
 
 
-def replay(token: ReplayToken, work_root: str = "") -> Replayed:
-    """Survey the target again and run the token's one trial.
+def replay(token: ReplayToken, work_root: str = "", *, repeats: int = REPEATS) -> Replayed:
+    """Survey the target again and run the token's one trial; repeat it if it shows something else.
+
+    Args:
+        token: what to run.
+        work_root: where work folders are made.
+        repeats: how often a trial that does not show the token's finding is repeated.
 
     Raises:
         UsageError: the target is not there, or cannot be run.
         HarnessError: chaoskit itself failed.
     """
-    session = Session()
-    try:
-        scenario = load(token.target).scenario
-        job = Job(target=token.target, seed=token.seed, work_root=work_root)
-        first, second = (History.decode(r.history) for r in checked(session.perform(job)).results)
-        expectation = expect(first, second, scenario)
-        schedule = parse_schedule(token.schedule)
-        timeout_s = scenario.timeout_s or trial_timeout_s(expectation)
-        trial = msgspec.structs.replace(job, schedules=(str(schedule),), timeout_s=timeout_s)
-        (result,) = checked(session.perform(trial)).results
-        history = History.decode(result.history)
-    finally:
-        session.close()
-    judgement = judge(history, expectation, schedule)
-    reasons = (*expectation.problems, *judgement.unknowns)
-    return Replayed(_outcome(token, judgement, reasons), judgement, reasons, history)
+    schedule = parse_schedule(token.schedule)
+    shows = named(token.fingerprint)
+    with Bench(token.target, token.seed, work_root) as bench:
+        problems = bench.survey(token.take).expectation.problems
+        tried = bench.trial(schedule, token.take)
+        outcome = _outcome(token, tried, problems)
+        if outcome == "REPRODUCED" or problems or not repeats:
+            return _replayed(outcome, tried, problems)
+        again = [bench.trial(schedule, token.take) for _ in range(repeats)]
+    showing = [other for other in again if shows(other.judgement) is not None]
+    rate = summed([other in showing for other in again], first=False)
+    if showing:
+        return _replayed("FLAKY", showing[-1], problems, rate)
+    for other in (tried, *again):
+        if other.judgement.findings:
+            return _replayed("CHANGED", other, problems, rate)
+    return _replayed(outcome, tried, problems, rate)
 
 
-def _outcome(token: ReplayToken, judgement: Judgement, reasons: tuple[str, ...]) -> Outcome:
-    prints = {finding.fingerprint for finding in judgement.findings}
-    if token.fingerprint in prints:
+def _replayed(
+    outcome: Outcome, tried: Tried, problems: tuple[str, ...], repeats: Repeated | None = None
+) -> Replayed:
+    reasons = (*problems, *tried.judgement.unknowns)
+    return Replayed(outcome, tried.judgement, reasons, tried.history, repeats)
+
+
+def _outcome(token: ReplayToken, tried: Tried, problems: tuple[str, ...]) -> Outcome:
+    if named(token.fingerprint)(tried.judgement) is not None:
         return "REPRODUCED"
-    if judgement.findings:
+    if tried.judgement.findings:
         return "CHANGED"
-    return "UNKNOWN" if reasons else "FIXED"
+    return "UNKNOWN" if problems or tried.judgement.unknowns else "FIXED"

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
+from chaoskit.campaign.soaking import RepeatsStarted, Soaking, SoakStarted, soak_of
 from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
 from chaoskit.campaign.trials import BOUNDED, DOUBT, FULL, Result
 from chaoskit.campaign.workers import Workers
@@ -24,6 +25,7 @@ from chaoskit.explore.plan import (
     late_landings,
     moments,
     next_wave,
+    power_cuts,
     sample,
     sweep,
 )
@@ -33,7 +35,7 @@ from chaoskit.model.events import TraceNoted
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.points import Point, TimePoint
-from chaoskit.model.schedule import Action, Schedule, parse_schedule
+from chaoskit.model.schedule import POWER, Action, Schedule, parse_schedule
 from chaoskit.model.token import Target
 from chaoskit.trial.loading import load, sources
 
@@ -67,7 +69,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: bool = True
     resumes: str = "auto"
     skip_sleeps: bool = False
+    power_loss: bool = False
     timeout_s: float | None = None
+    soak_s: float | None = None
     only: tuple[str, ...] = ()
     fresh: bool = False
     jobs: int = 1
@@ -118,7 +122,9 @@ class Finished:
     why: str = ""
 
 
-CampaignEvent = Started | Surveyed | WaveStarted | TrialDone | Finished
+CampaignEvent = (
+    Started | Surveyed | WaveStarted | SoakStarted | TrialDone | RepeatsStarted | Finished
+)
 
 
 def run(options: Options, executor: Executor | None = None) -> Iterator[CampaignEvent]:
@@ -211,6 +217,9 @@ class _Campaign:
             yield Surveyed(expectation, 0)
             yield self._finish("the survey proves nothing")
             return
+        if self._options.soak_s is not None:
+            yield from self._soak(first, second, expectation)
+            return
         self._choose_way(first, second, expectation)
         wave = self._first_wave(first, second, expectation)
         yield Surveyed(expectation, len(wave))
@@ -224,6 +233,25 @@ class _Campaign:
             if self._why:
                 break
         self._look_again(first, second, expectation)
+        self._locate()
+        yield self._finish(self._why)
+
+    def _soak(
+        self, first: History, second: History, expectation: Expectation
+    ) -> Iterator[CampaignEvent]:
+        """Random schedules until the time is over, and then the failed ones again."""
+        found = self._found(first, second)
+        yield Surveyed(expectation, len(found))
+        soaking = Soaking(self._store, self._surveys(), self._submit)
+        for event in soaking.trials(soak_of(self._options, first, found), self._out_of_time):
+            self._store.put("seconds", f"{self._seconds():.3f}")
+            yield TrialDone(event) if isinstance(event, StoredTrial) else event
+        if self._out_of_time():
+            self._why = f"the time limit of {self._options.max_time_s} s was reached"
+        self._look_again(first, second, expectation)
+        if not self._why:
+            yield from soaking.repeats()
+        self._locate()
         yield self._finish(self._why)
 
     def _look_again(self, first: History, second: History, expectation: Expectation) -> None:
@@ -240,6 +268,18 @@ class _Campaign:
         if fresh.volatile != expectation.volatile or fresh.problems:
             self._store.put_survey(first, second, fresh)
             judge_again(self._store)
+
+    def _locate(self) -> None:
+        """Which lines of a Python task are running where the findings are."""
+        schedules = [
+            parse_schedule(t.schedule) for t in self._store.trials() if t.judgement.findings
+        ]
+        points = {str(f.point) for s in schedules for f in s.faults_of(1) if not s.timed}
+        if points:
+            job = msgspec.structs.replace(
+                self._surveys(), locate=tuple(sorted(points)), trace=False
+            )
+            self._store.put_locations(_done(self._submit(job)).locations)
 
     def _finish(self, why: str) -> Finished:
         seconds = self._seconds()
@@ -296,9 +336,7 @@ class _Campaign:
         self, first: History, second: History, expectation: Expectation
     ) -> list[Schedule]:
         options = self._options
-        found, odd = sweep(first, second, options.mechanisms)
-        self._store.put("points.total", str(len(found)))
-        self._store.put("points.odd", str(len(odd)))
+        found = self._found(first, second)
         if options.only:
             return [_known(parse_schedule(text), found) for text in options.only]
         wave = sample(first_wave(found), options.max_points, options.seed)
@@ -306,6 +344,9 @@ class _Campaign:
         if "windows" in options.mechanisms:
             late = [Schedule(((f,),)) for f in late_landings(first, settled, options.in_flight)]
             wave += sample(late, options.max_points, options.seed)
+        if options.power_loss:
+            cuts = [Schedule(((f,),)) for f in power_cuts(first, POWER)]
+            wave += sample(cuts, options.max_points, options.seed)
         if "times" in options.mechanisms or options.times:
             number = options.times or 50
             wave += first_wave(moments(expectation.seconds, number, options.seed))
@@ -315,6 +356,13 @@ class _Campaign:
                 "probe.point; add --times N for random moments"
             )
         return wave
+
+    def _found(self, first: History, second: History) -> list[Point]:
+        """The points that both undisturbed runs pass, counted for the report."""
+        found, odd = sweep(first, second, self._options.mechanisms)
+        self._store.put("points.total", str(len(found)))
+        self._store.put("points.odd", str(len(odd)))
+        return found
 
     def _next_wave(self, wave: int) -> list[Schedule]:
         trials = dict(self._store.histories(wave))

@@ -19,7 +19,7 @@ import re
 import shutil
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,15 +27,18 @@ from typing import Self
 
 import msgspec
 
+from chaoskit.campaign.repeating import Repeated
 from chaoskit.model.errors import FormatError, UsageError, unknown_name
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Schedule, parse_schedule
 
-FORMAT = "2"
+FORMAT = "3"
 FILE = "campaign.sqlite"
 LATEST = "latest"
+SOAKED_S = "soak.seconds"
+"""Under which name the store keeps for how long a soak has gone on."""
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -50,6 +53,18 @@ CREATE TABLE trials (
     shared INTEGER NOT NULL,
     history BLOB NOT NULL
 );
+CREATE TABLE soaked (
+    position INTEGER PRIMARY KEY,
+    drawn TEXT NOT NULL,
+    schedule TEXT NOT NULL,
+    verdict TEXT NOT NULL
+);
+CREATE TABLE repeats (
+    schedule TEXT PRIMARY KEY,
+    first INTEGER NOT NULL,
+    shown INTEGER NOT NULL,
+    times INTEGER NOT NULL
+) WITHOUT ROWID;
 """
 
 
@@ -69,6 +84,18 @@ class StoredTrial(msgspec.Struct, frozen=True):
     real: bool
     world: str = ""
     shared: bool = False
+
+
+class Soaked(msgspec.Struct, frozen=True):
+    """One trial of a soak: its number, what was drawn, what of that landed, and what it showed.
+
+    Several may have run the same schedule; its entry among the trials is that of the worst one.
+    """
+
+    position: int
+    drawn: str
+    schedule: str
+    verdict: str
 
 
 class Store:
@@ -166,20 +193,60 @@ class Store:
     def put_trial(self, trial: StoredTrial, history: bytes) -> None:
         """Store one finished trial."""
         with self._db:
+            self._insert(trial, history)
+
+    def _insert(self, trial: StoredTrial, history: bytes) -> None:
+        self._db.execute(
+            "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                trial.schedule,
+                trial.wave,
+                trial.position,
+                msgspec.json.encode(trial.judgement).decode(),
+                trial.landed,
+                trial.real,
+                trial.world,
+                trial.shared,
+                zlib.compress(history, 1),
+            ),
+        )
+
+    def put_soaked(
+        self, soaked: Soaked, trial: StoredTrial, history: bytes | None, seconds: float
+    ) -> None:
+        """Store one finished trial of a soak, in one transaction.
+
+        Args:
+            soaked: its place in the soak.
+            trial: what it was.
+            history: of it; None where the entry of this schedule is to stay as it is.
+            seconds: for how long the soak has gone on by now.
+        """
+        with self._db:
             self._db.execute(
-                "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    trial.schedule,
-                    trial.wave,
-                    trial.position,
-                    msgspec.json.encode(trial.judgement).decode(),
-                    trial.landed,
-                    trial.real,
-                    trial.world,
-                    trial.shared,
-                    zlib.compress(history, 1),
-                ),
+                "INSERT INTO soaked VALUES (?, ?, ?, ?)", msgspec.structs.astuple(soaked)
             )
+            self._db.execute(
+                "INSERT OR REPLACE INTO meta VALUES (?, ?)", (SOAKED_S, f"{seconds:.3f}")
+            )
+            if history is not None:
+                self._insert(trial, history)
+
+    def soaked(self) -> Iterator[Soaked]:
+        """Every finished trial of a soak, in the order in which they were drawn."""
+        for row in self._db.execute("SELECT * FROM soaked ORDER BY position"):
+            yield Soaked(*row)
+
+    def put_repeats(self, schedule: str, repeated: Repeated) -> None:
+        """Store what repeats of a trial showed."""
+        row = (schedule, repeated.first, repeated.shown, repeated.times)
+        with self._db:
+            self._db.execute("INSERT OR REPLACE INTO repeats VALUES (?, ?, ?, ?)", row)
+
+    def repeats(self) -> dict[str, Repeated]:
+        """What `put_repeats` stored, by schedule."""
+        rows = self._db.execute("SELECT schedule, first, shown, times FROM repeats")
+        return {s: Repeated(bool(first), shown, times) for s, first, shown, times in rows}
 
     def put_judgement(self, schedule: str, judgement: Judgement) -> None:
         """Replace what the checkers said of a stored trial."""
@@ -223,6 +290,15 @@ class Store:
             (wave,),
         ):
             yield parse_schedule(schedule), History.decode(zlib.decompress(data))
+
+    def put_locations(self, locations: Mapping[str, tuple[str, int, str]]) -> None:
+        """Store which line of the task was running at some points."""
+        self.put("locations", msgspec.json.encode(locations).decode())
+
+    def locations(self) -> dict[str, tuple[str, int, str]]:
+        """File, line and function by the text of a point; what `put_locations` stored."""
+        stored = self.get("locations") or "{}"
+        return msgspec.json.decode(stored, type=dict[str, tuple[str, int, str]])
 
     def put_plan(self, wave: int, schedules: Sequence[Schedule]) -> Path:
         """Write down the schedules of a wave for the workers; the file."""

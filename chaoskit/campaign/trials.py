@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from chaoskit.campaign.repeating import REPEATS, like, summed
 from chaoskit.checkers.check import judge
 from chaoskit.checkers.effects import breaks_the_contract
 from chaoskit.model.events import (
@@ -30,10 +31,9 @@ from chaoskit.model.events import (
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
-from chaoskit.model.points import Point
-from chaoskit.model.schedule import Schedule
+from chaoskit.model.schedule import Fault, Schedule
 from chaoskit.trial.horizon import Horizon, Undisturbed
-from chaoskit.trial.snapshots import Album, Snapshot
+from chaoskit.trial.snapshots import Album, Snapshot, scene
 from chaoskit.trial.supervisor import Resumed, Supervisor
 
 
@@ -62,11 +62,14 @@ SAMPLE_EVERY = 64
 Keep = Callable[[Schedule, History], None]
 """Called after a real trial that has findings, while its work folder is still there."""
 
+TRIES = 3
+"""How often a kill that does not land is tried, before that is what the trial says."""
+
 FULL, BOUNDED = "full", "bounded"
 """How far resumes are followed: to their end, or as `chaoskit.trial.horizon` says."""
 
-Plan = Mapping[Schedule, Sequence[Point]]
-"""For each beginning that schedules share, the points of their last faults."""
+Plan = Mapping[Schedule, Sequence[Fault]]
+"""For each beginning that schedules share, their last faults."""
 
 
 def told(history: History) -> Result:
@@ -82,16 +85,19 @@ async def real_trial(
     horizon: Horizon | None = None,
 ) -> Result:
     """Run ``schedule`` by real kills, and judge it."""
-    history = await supervisor.run(schedule, horizon)
-    judgement = judge(history, expectation, schedule)
+    for left in reversed(range(TRIES)):
+        history = await supervisor.run(schedule, horizon)
+        judgement = judge(history, expectation, schedule)
+        if len(history.landed) == schedule.kills or schedule.timed or not left:
+            break  # where threads race, a point may be passed in one run and not in the next
     if judgement.findings:
         keep(schedule, history)
     return _result(history, judgement, real=True)
 
 
 def plan_of(schedules: Sequence[Schedule]) -> Plan:
-    """The beginnings of ``schedules``, and where their last faults are."""
-    found: dict[Schedule, list[Point]] = {}
+    """The beginnings of ``schedules``, and their last faults."""
+    found: dict[Schedule, list[Fault]] = {}
     for schedule in schedules:
         if schedule.attempts and len(schedule.attempts[-1]) == 1:
             found.setdefault(_beginning(schedule), []).append(_last(schedule))
@@ -117,7 +123,7 @@ class Darkroom:
         self._twins: dict[tuple[bytes, int], _Twin] = {}
         self._confirmed: set[frozenset[str]] = set()
         self._undisturbed = Undisturbed(supervisor.world.reader) if resumes == BOUNDED else None
-        self._ends: dict[Schedule, set[Point]] = {}
+        self._ends: dict[Schedule, set[Fault]] = {}
 
     async def trial(
         self, schedule: Schedule, plan: Plan, expectation: Expectation, keep: Keep, number: int
@@ -159,9 +165,14 @@ class Darkroom:
         if self._needs_a_kill(judgement, number):
             horizon = self._horizon(schedule, plan, expectation)
             truth = await real_trial(self._supervisor, schedule, expectation, keep, horizon)
-            result = _confirmed(judgement, truth, snapshot.world.hex())
-            if truth.judgement is not None and _kinds(truth.judgement) == _kinds(judgement):
+            if _agree(judgement, truth):
                 self._confirmed.add(_failure(judgement))
+                return msgspec.structs.replace(truth, world=snapshot.world.hex())
+            again = [
+                await real_trial(self._supervisor, schedule, expectation, keep, horizon)
+                for _ in range(REPEATS)
+            ]
+            return doubted(judgement, truth, again)
         return result
 
     def _needs_a_kill(self, judgement: Judgement, number: int) -> bool:
@@ -196,7 +207,7 @@ class Darkroom:
         if any(f.action == "kill-leader" for faults in schedule.attempts for f in faults):
             return None
         album = await self._album(_beginning(schedule), plan)
-        return album.get(_last(schedule))
+        return album.get(scene(_last(schedule)))
 
     async def _album(self, before: Schedule, plan: Plan) -> Album:
         found = self._albums.get(before)
@@ -209,9 +220,9 @@ class Darkroom:
                 return {}
             since = Resumed(snapshot, before)
             self._forget(len(before.attempts))
-        points = plan.get(before, ())
+        faults = plan.get(before, ())
         learn = self._undisturbed if since is None else None
-        album = self._albums[before] = await self._supervisor.record(points, since, learn)
+        album = self._albums[before] = await self._supervisor.record(faults, since, learn)
         return album
 
     def _forget(self, depth: int) -> None:
@@ -223,18 +234,39 @@ class Darkroom:
         self._supervisor.world.keep_only(kept, undisturbed)
 
 
-def _confirmed(judgement: Judgement, truth: Result, world: str = "") -> Result:
-    """What a real kill said, and a doubt where it said something else than the copy."""
-    judged = truth.judgement
-    assert judged is not None
-    truth = msgspec.structs.replace(truth, world=world)
-    seen, real = _kinds(judgement), _kinds(judged)
-    if seen == real:
-        return truth
-    doubt = f"{DOUBT} showed {seen or 'nothing'}, a real kill {real or 'nothing'}"
-    verdict = "INVALID" if judged.findings else "UNKNOWN"
-    changed = msgspec.structs.replace(judged, verdict=verdict, unknowns=(*judged.unknowns, doubt))
-    return msgspec.structs.replace(truth, judgement=changed)
+def _agree(judgement: Judgement, truth: Result) -> bool:
+    return truth.judgement is not None and _kinds(truth.judgement) == _kinds(judgement)
+
+
+def doubted(judgement: Judgement, truth: Result, again: Sequence[Result]) -> Result:
+    """What counts where a copy and a real kill disagree: the real kills, repeated.
+
+    Args:
+        judgement: what the resume from the copy showed.
+        truth: what the real kill showed.
+        again: what further ones showed.
+
+    Returns:
+        A trial with findings if any of the real ones has some; how many of them, as a doubt.
+    """
+    judged = [t.judgement for t in (truth, *again) if t.judgement is not None]
+    findings = [finding for one in (judgement, *judged) for finding in one.roots]
+    shows = like(*findings)
+    repeats = summed((shows(j) is not None for j in judged[1:]), first=bool(judged[0].findings))
+    seen, real = _kinds(judgement), _kinds(judged[0])
+    doubt = (
+        f"{DOUBT} showed {seen or 'nothing'}, a real kill {real or 'nothing'}; "
+        f"of {repeats.times} more real kills {repeats.shown} showed a finding"
+        + ("" if repeats.steady else f": {repeats}")
+    )
+    best = next((t for t in (truth, *again) if t.judgement and t.judgement.findings), truth)
+    assert best.judgement is not None
+    changed = msgspec.structs.replace(
+        best.judgement,
+        verdict="INVALID" if best.judgement.findings else "UNKNOWN",
+        unknowns=(*best.judgement.unknowns, doubt),
+    )
+    return msgspec.structs.replace(best, judgement=changed)
 
 
 def _failure(judgement: Judgement) -> frozenset[str]:
@@ -242,14 +274,14 @@ def _failure(judgement: Judgement) -> frozenset[str]:
     return frozenset(finding.fingerprint for finding in judgement.roots)
 
 
-def _ends_of_kinds(points: Sequence[Point]) -> set[Point]:
-    """The first and the last point of each kind, which is a point without its number."""
-    first: dict[str, Point] = {}
-    last: dict[str, Point] = {}
-    for point in points:
-        kind = re.sub(r"#[0-9]+", "", str(point))
-        first.setdefault(kind, point)
-        last[kind] = point
+def _ends_of_kinds(faults: Sequence[Fault]) -> set[Fault]:
+    """The first and the last fault of each kind, which is a fault without its number."""
+    first: dict[str, Fault] = {}
+    last: dict[str, Fault] = {}
+    for fault in faults:
+        kind = re.sub(r"#[0-9]+", "", str(fault))
+        first.setdefault(kind, fault)
+        last[kind] = fault
     return {*first.values(), *last.values()}
 
 
@@ -286,8 +318,8 @@ def _beginning(schedule: Schedule) -> Schedule:
     return Schedule(schedule.attempts[:-1])
 
 
-def _last(schedule: Schedule) -> Point:
-    return schedule.attempts[-1][0].point
+def _last(schedule: Schedule) -> Fault:
+    return schedule.attempts[-1][0]
 
 
 def _result(history: History, judgement: Judgement | None, *, real: bool) -> Result:

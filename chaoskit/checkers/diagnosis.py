@@ -21,6 +21,7 @@ NOTHING = "no checkpoint: nothing durable says how far the task came"
 FRESH_KEY = "idempotency key made anew by each attempt (KEY-1)"
 COARSE_KEY = "idempotency key from the arguments only, not from the step (KEY-2)"
 FORGOTTEN_KEY = "the service did not honour an idempotency key that it was given (KEY-3)"
+IN_FLIGHT = "a request in flight at the kill is taken for one that never was (DUP-2)"
 EARLY_RECORD = "record written before the effect and read as 'done' (LOST-6)"
 EARLY_FINISH = "'all steps done' taken for 'run done' (LOST-10)"
 
@@ -48,6 +49,14 @@ def _duplicate(finding: Finding, history: History, expectation: Expectation) -> 
             f"the same effect was asked for with {len(keys)} different keys",
             "derive the key from the run and the step, store it before the effect, and send the "
             "stored one again",
+        )
+    if any(body.fault.startswith("late:") for _, body in history.landed):
+        return Diagnosis(
+            IN_FLIGHT,
+            "the request was under way when the task was killed, and landed after the resume had "
+            "asked about it",
+            "send a key that the service honours; a look-up alone cannot see what is still under "
+            "way",
         )
     step = _step_at(history, finding.witness[0]) if finding.witness else ""
     if step and _recorded(history, step, effects[0].attempt if effects else 1):

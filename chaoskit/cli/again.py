@@ -1,4 +1,4 @@
-"""``replay``, ``judge`` and ``report``: what was found, once more."""
+"""``replay``, ``shrink``, ``judge`` and ``report``: what was found, once more."""
 
 from __future__ import annotations
 
@@ -6,20 +6,31 @@ from pathlib import Path
 
 import click
 import msgspec
+from rich.console import Console
 
-from chaoskit.campaign.replay import MEANING
+from chaoskit.campaign.replay import MEANING, Replayed
 from chaoskit.campaign.replay import replay as run_replay
 from chaoskit.campaign.run import DEFAULT_RUNS, judge_again
+from chaoskit.campaign.shrinking import Effort, in_words
+from chaoskit.campaign.shrinking import shrink as run_shrink
 from chaoskit.campaign.store import LATEST, Store, find_run
-from chaoskit.cli.run import console
+from chaoskit.cli.run import console, mechanisms_of
+from chaoskit.cli.shrinking import follow
+from chaoskit.explore.shrink import MOST
 from chaoskit.model.findings import Verdict
-from chaoskit.model.token import parse_token
+from chaoskit.model.token import ReplayToken, parse_token
 from chaoskit.reporting.machine import write_json, write_junit
 from chaoskit.reporting.summary import summarize
 from chaoskit.reporting.terminal import show
 
 _RUNS = click.option("--runs", type=click.Path(path_type=Path), default=DEFAULT_RUNS)
-_COLOURS = {"REPRODUCED": "red", "FIXED": "green", "CHANGED": "red", "UNKNOWN": "yellow"}
+_COLOURS = {
+    "REPRODUCED": "red",
+    "FLAKY": "red",
+    "FIXED": "green",
+    "CHANGED": "red",
+    "UNKNOWN": "yellow",
+}
 
 
 @click.command(short_help="Run one failed trial again.")
@@ -30,25 +41,70 @@ def replay(token: str, verbose: bool) -> int:
 
     REPRODUCED (exit 1): the same finding. FIXED (0): the kill landed there, and nothing is wrong.
     CHANGED (1): another finding. UNKNOWN (4): the kill did not land, or the survey does not repeat.
+
+    A trial that does not show it is repeated five times. FLAKY (1): some of them do.
     """
     parsed = parse_token(token)
     out = console()
-    out.print(f"chaoskit: {parsed.target.label}, seed {parsed.seed}", style="dim", markup=False)
-    out.print(f"  {parsed.schedule}", style="dim", markup=False)
+    _say_what(parsed, out)
     replayed = run_replay(parsed)
-    code, meaning = MEANING[replayed.outcome]
-    out.print(f"[{_COLOURS[replayed.outcome]}]{replayed.outcome}[/]  {meaning}")
+    _say_outcome(replayed, out)
+    if verbose:
+        for event in replayed.history.events:
+            body = msgspec.json.encode(event.body).decode()
+            out.print(f"  {event.index:4} {event.at_us / 1e6:9.4f} s  {body}", markup=False)
+    return MEANING[replayed.outcome][0]
+
+
+def _say_what(token: ReplayToken, out: Console) -> None:
+    out.print(f"chaoskit: {token.target.label}, seed {token.seed}", style="dim", markup=False)
+    trial = in_words(token.schedule, token.take)
+    out.print(f"  {trial}", style="dim", markup=False)
+
+
+def _say_outcome(replayed: Replayed, out: Console) -> None:
+    outcome = replayed.outcome
+    said = str(replayed.repeats) if outcome == "FLAKY" else outcome
+    out.print(f"[{_COLOURS[outcome]}]{said}[/]  {MEANING[outcome][1]}")
+    if replayed.repeats is not None and outcome != "FLAKY":
+        out.print(f"  {replayed.repeats.times} repeats do not show it either", markup=False)
     for finding in replayed.judgement.roots:
         out.print(f"  {finding.kind}  {finding.operation}", style="bold", markup=False)
         out.print(f"  expected  {finding.expected}; seen {finding.seen}", markup=False)
         out.print(f"  because   {finding.because}", markup=False)
     for reason in replayed.reasons:
         out.print(f"  unknown: {reason}", style="yellow", markup=False)
-    if verbose:
-        for event in replayed.history.events:
-            body = msgspec.json.encode(event.body).decode()
-            out.print(f"  {event.index:4} {event.at_us / 1e6:9.4f} s  {body}", markup=False)
-    return code
+
+
+@click.command("shrink", short_help="Look for the smallest trial that still fails.")
+@click.argument("token")
+@click.option("--mechanisms", default="", help="Which points to try; those of TOKEN by default.")
+@click.option("--max-trials", type=click.IntRange(min=1), default=MOST, show_default=True)
+def shrink(token: str, mechanisms: str, max_trials: int) -> int:
+    """Find the smallest trial that shows the same finding as the one that TOKEN names.
+
+    One is smaller that has fewer faults, then fewer attempts, then exact points in place of random
+    times, then earlier points, then fewer items of the input (if that is a list). The same finding
+    is one of the same kind, operation and diagnosis. At the end the smallest trial is replayed,
+    and the exit code is that of `chaoskit replay`.
+    """
+    parsed = parse_token(token)
+    chosen = mechanisms_of(mechanisms) if mechanisms else ()
+    out = console()
+    _say_what(parsed, out)
+    effort = Effort(mechanisms=chosen, most=max_trials)
+    ended = follow(run_shrink(parsed, effort=effort), out)
+    if not ended.began:
+        out.print("  its trial does not show a finding any more: there is nothing to shrink")
+    else:
+        trial = in_words(ended.token.schedule, ended.token.take)
+        out.print(f"smallest  {trial}", markup=False, soft_wrap=True)
+        more = "; not everything was tried, there may be a smaller one" if ended.cut_off else ""
+        out.print(f"  {ended.trials} trials, {ended.surveys} surveys{more}", style="dim")
+    _say_outcome(ended.replayed, out)
+    if ended.began:
+        out.print(f"chaoskit replay {ended.token}", style="cyan", markup=False, soft_wrap=True)
+    return MEANING[ended.replayed.outcome][0]
 
 
 @click.command(short_help="Judge a stored run again, running nothing.")

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from chaoskit.campaign.mechanisms import best
 from chaoskit.campaign.run import DEFAULT_RUNS, Options
 from chaoskit.cli.run import campaign, console, jobs_number
 from chaoskit.model.errors import UsageError
@@ -154,6 +155,7 @@ def _options(path: Path, seed: int, max_points: int, jobs: str, runs: Path) -> O
     return Options(
         target=Target(scenario=str(path)),
         seed=seed,
+        mechanisms=best(),
         max_points=max_points,
         jobs=jobs_number(jobs),
         runs=str(runs),

@@ -26,6 +26,7 @@ from chaoskit.campaign.run import (
     TrialDone,
     WaveStarted,
 )
+from chaoskit.campaign.soaking import RepeatsStarted, SoakStarted
 
 _LINE_EVERY_S = 10.0
 
@@ -40,6 +41,8 @@ class Live:
         self._task: TaskID | None = None
         self._verdicts: Counter[str] = Counter()
         self._total = 0
+        self._soaking = False
+        self._spent_s = 0.0
         self._done = 0
         self._began = self._said = time.monotonic()
 
@@ -89,6 +92,10 @@ class Live:
                 )
             case WaveStarted():
                 self._wave(event)
+            case SoakStarted():
+                self._soak(event)
+            case RepeatsStarted():
+                self._say(f"{event.schedules} failed schedules, {event.times} times more each")
             case TrialDone():
                 self._trial(event.trial.judgement.verdict)
             case Finished():
@@ -105,6 +112,18 @@ class Live:
         else:
             self._say(f"{wave.total} trials with {what} each")
 
+    def _soak(self, soak: SoakStarted) -> None:
+        """A soak's bar counts seconds: how many trials they will hold is not known."""
+        self._total, self._done, self._spent_s = int(soak.seconds), soak.trials, soak.spent_s
+        self._soaking = True
+        self._began = time.monotonic()
+        if self._bar is not None:
+            self._task = self._bar.add_task(
+                "soak, seconds", total=self._total, completed=int(soak.spent_s), rate=""
+            )
+        else:
+            self._say(f"random schedules for {soak.seconds - soak.spent_s:.0f} s")
+
     def _trial(self, verdict: str) -> None:
         self._verdicts[verdict] += 1
         self._done += 1
@@ -113,11 +132,15 @@ class Live:
         words = f"{rate:.1f}/s" + "".join(
             f", {number} {name}" for name, number in self._verdicts.items() if name != "VALID"
         )
+        passed_s = int(self._spent_s + now - self._began)
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=self._done, rate=words)
+            completed = passed_s if self._soaking else self._done
+            self._bar.update(self._task, completed=completed, rate=words)
         elif now - self._said > _LINE_EVERY_S:
             self._said = now
-            self._say(f"{self._done} of {self._total} trials, {words}")
+            of = "" if self._soaking else f" of {self._total}"
+            when = f" in {passed_s} of {self._total} s" if self._soaking else ""
+            self._say(f"{self._done}{of} trials{when}, {words}")
 
     def _say(self, line: str) -> None:
         if not self._quiet:

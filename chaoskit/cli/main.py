@@ -23,6 +23,7 @@ _COMMANDS = {
     "demo": ("chaoskit.cli.gallery", "demo"),
     "gallery": ("chaoskit.cli.gallery", "gallery"),
     "replay": ("chaoskit.cli.again", "replay"),
+    "shrink": ("chaoskit.cli.again", "shrink"),
     "judge": ("chaoskit.cli.again", "judge"),
     "report": ("chaoskit.cli.again", "report"),
     "list": ("chaoskit.cli.gallery", "list_scenarios"),

@@ -11,10 +11,13 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from chaoskit.campaign.mechanisms import best, traced
 from chaoskit.campaign.run import DEFAULT_RUNS, Finished, Options
 from chaoskit.campaign.run import run as run_campaign
 from chaoskit.campaign.store import Store
 from chaoskit.cli.live import Live
+from chaoskit.cli.shrinking import shrink_findings
+from chaoskit.cli.soak import with_soak
 from chaoskit.explore.plan import MECHANISMS, Mechanism
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.findings import Verdict
@@ -23,7 +26,6 @@ from chaoskit.model.token import CommandSpec, Target
 from chaoskit.reporting.machine import write_json, write_junit
 from chaoskit.reporting.summary import Summary, summarize
 from chaoskit.reporting.terminal import show
-from chaoskit.trial.ladder import tracing
 
 _SECONDS = click.FloatRange(min=0, min_open=True)
 
@@ -56,7 +58,7 @@ def mechanisms_of(text: str) -> tuple[Mechanism, ...]:
         UsageError: one of them does not exist, or does not work on this machine.
     """
     if text == AUTO:
-        return ("calls", "windows") if tracing().works else ("windows", "crossings")
+        return best()
     chosen: list[Mechanism] = []
     for name in filter(None, (part.strip() for part in text.split(","))):
         match = next((known for known in MECHANISMS if known == name), None)
@@ -64,7 +66,7 @@ def mechanisms_of(text: str) -> tuple[Mechanism, ...]:
             raise unknown_name("mechanism", name, MECHANISMS)
         chosen.append(match)
     if "calls" in chosen:
-        rung = tracing()
+        rung = traced()
         if not rung.works:
             raise UsageError(
                 f"system calls cannot be traced here ({rung.why}); use --mechanisms "
@@ -132,7 +134,15 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
     show_default=True,
     help="Follow resumes to their end, or until nothing new can come; auto bounds long runs.",
 )
+@click.option("--soak", metavar="TIME", help="Instead: random schedules for 90s, 10m, 1h.")
+@click.option(
+    "--shrink/--no-shrink",
+    default=None,
+    help="Look for the smallest trial of each finding; by default where several kills or random "
+    "times were needed.",
+)
 @click.option("--skip-sleeps", is_flag=True, help="The task's sleep calls return at once.")
+@click.option("--power-loss", is_flag=True, help="Also lose power after each system call.")
 @click.option("--max-points", type=click.IntRange(min=1), help="Sample so many trials a wave.")
 @click.option(
     "--max-time",
@@ -171,16 +181,18 @@ def run(ctx: click.Context, /, **given: object) -> int:
     target = _target(ctx.obj, given)
     places = (given["runs"], given["work_dir"])
     check_places(given["json_path"], given["junit_path"], folders=places)
+    chosen = mechanisms_of(str(given["mechanisms"]))
     options = Options(
         target=target,
         seed=_int(given["seed"]),
-        mechanisms=mechanisms_of(str(given["mechanisms"])),
+        mechanisms=chosen,
         max_points=_maybe_int(given["max_points"]),
         max_time_s=_finite(given["max_time"]),
         times=_int(given["times"]),
         depth=_depth(_int(given["depth"])),
         in_flight=in_flight_of(str(given["in_flight"])),
         snapshots=bool(given["snapshots"]),
+        power_loss=_with_calls(bool(given["power_loss"]), chosen),
         resumes=str(given["resumes"]),
         skip_sleeps=bool(given["skip_sleeps"]),
         timeout_s=_finite(given["timeout"]),
@@ -190,10 +202,13 @@ def run(ctx: click.Context, /, **given: object) -> int:
         runs=str(given["runs"]),
         work_root=str(given["work_dir"] or ""),
     )
+    options = with_soak(options, ctx, given)
     out = console()
     line = f"chaoskit: {target.label}, seed {options.seed}, {options.jobs} workers"
     out.print(line, style="dim", markup=False, soft_wrap=True)
     summary = campaign(options, out, quiet=bool(given["quiet"]))
+    asked = None if given["shrink"] is None else bool(given["shrink"])
+    summary = shrink_findings(summary, options, out, asked=asked, quiet=bool(given["quiet"]))
     show(summary, out)
     _write_reports(summary, options, given)
     return Verdict(summary.verdict).exit_code
@@ -283,6 +298,15 @@ def _finite(value: object) -> float | None:
 
 def _as_schedule(text: str) -> str:
     return text if "@" in text or text == "none" else f"kill@{text}"
+
+
+def _with_calls(power_loss: bool, chosen: Sequence[Mechanism]) -> bool:
+    if power_loss and "calls" not in chosen:
+        raise UsageError(
+            "--power-loss follows the system calls of the task, and they are not traced: "
+            "add calls to --mechanisms; chaoskit doctor says whether that works here"
+        )
+    return power_loss
 
 
 def _depth(number: int) -> int:

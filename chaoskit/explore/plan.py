@@ -48,9 +48,10 @@ PAGE_BYTES = 4096
 _CUT = frozenset({"write", "pwrite", "sendto"})
 """Calls whose count of bytes the tracer can change."""
 
-MAPPED, OUTSIDE = "mapped", "outside"
-"""What the tracer notes (`TraceNoted.what`) of a task that can change files by mere stores, and of
-one that changes what is neither in its work folder nor at a known service.
+MAPPED, OUTSIDE, FOREIGN = "mapped", "outside", "foreign"
+"""What the tracer notes (`TraceNoted.what`) of a task that can change files by mere stores; of one
+that changes what is neither in its work folder nor at a known service; and of one that makes calls
+by another architecture's table.
 """
 
 
@@ -90,6 +91,19 @@ def _around(seen: CallSeen, *, after: bool) -> Iterator[CallPoint]:
             yield replace(point, side="short", bytes=cut)
     if seen.sends or not seen.alone or after:
         yield replace(point, side="after")
+
+
+def power_cuts(history: History, profiles: Sequence[Action]) -> list[Fault]:
+    """A loss of power after every call of the first attempt, for each way in which a disk may keep
+    what was not synced.
+    """
+    calls = [parse_point(body.call) for _, body in history.of(CallSeen) if body.attempt == 1]
+    return [
+        Fault(profile, replace(call, side="after"))
+        for call in calls
+        if isinstance(call, CallPoint)
+        for profile in profiles
+    ]
 
 
 def late_landings(

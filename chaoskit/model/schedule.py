@@ -4,6 +4,7 @@ kill@payments.charge#3.applied
 kill@payments.charge#3.applied / kill@email.send#1.received     (the second during the resume)
 kill-leader@write(out.txt)#2                                    (its children live on)
 late:1@payments.charge#3.received                               (lands after the next request)
+power:drop@rename(a.tmp->a)#3+after                             (what was not synced is lost)
 none                                                            (a survey)
 """
 
@@ -13,15 +14,31 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from chaoskit.model.errors import UsageError, unknown_name
-from chaoskit.model.points import Point, TimePoint, WindowPoint, parse_point
+from chaoskit.model.points import CallPoint, Point, TimePoint, WindowPoint, parse_point
 
-Action = Literal["kill", "kill-leader", "late:1", "late:2", "late:end"]
+Action = Literal[
+    "kill",
+    "kill-leader",
+    "late:1",
+    "late:2",
+    "late:end",
+    "power:drop",
+    "power:meta",
+    "power:data",
+]
 """What happens at a point. ``kill``: SIGKILL to every process of the task. ``kill-leader``: to the
 first one only. ``late:K``: SIGKILL to all with a request in flight, which lands after the K-th
-request that follows (``end``: after the task has ended)."""
+request that follows (``end``: after the task has ended). ``power:PROFILE``: the machine loses power
+after a system call, and its disk keeps what `chaoskit.trial.power` says of that profile."""
 
 ACTIONS: tuple[Action, ...] = get_args(Action)
 LATE: tuple[Action, ...] = ("late:1", "late:2", "late:end")
+Profile = Literal["drop", "meta", "data"]
+"""What a disk keeps when power is lost: of what was not synced, nothing; names and sizes without
+the data; or the data, without the names that were not synced in their folder."""
+
+PROFILES: tuple[Profile, ...] = get_args(Profile)
+POWER: tuple[Action, ...] = ("power:drop", "power:meta", "power:data")
 
 _ATTEMPTS = " / "
 _FAULTS = " + "
@@ -43,6 +60,20 @@ class Fault:
     def is_late(self) -> bool:
         """Whether the request at this point lands after the kill."""
         return self.action in LATE
+
+    @property
+    def is_power(self) -> bool:
+        """Whether the machine loses power, too."""
+        return self.action in POWER
+
+    @property
+    def profile(self) -> Profile:
+        """What the disk keeps when power is lost.
+
+        Raises:
+            ValueError: it is not.
+        """
+        return next(p for p in PROFILES if self.action == f"power:{p}")
 
     @property
     def lands_after(self) -> int | None:
@@ -110,13 +141,19 @@ def _checked(fault: Fault) -> Fault:
     """``fault``, if it can take place.
 
     Raises:
-        UsageError: what lands late is a request, so its point is one that a service received.
+        UsageError: what lands late is a request, so its point is one that a service received;
+            power is lost after a system call.
     """
     point = fault.point
     if fault.is_late and not (isinstance(point, WindowPoint) and point.window == "received"):
         raise UsageError(
             f"{fault} cannot be done: only a request lands late; "
             f"write {fault.action}@payments.charge#3.received"
+        )
+    if fault.is_power and not (isinstance(point, CallPoint) and point.side == "after"):
+        raise UsageError(
+            f"{fault} cannot be done: power is lost after a system call; "
+            f"write {fault.action}@write(state.json)#3+after"
         )
     return fault
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from chaoskit import __version__
+from chaoskit.campaign.repeating import Repeated
 from chaoskit.campaign.run import Options
+from chaoskit.campaign.shrinking import Shrunken, shrunken_of
+from chaoskit.campaign.soaking import soaked_trials
 from chaoskit.campaign.store import Store, StoredTrial
-from chaoskit.explore.plan import MEANING
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Diagnosis, Finding, Verdict
-from chaoskit.model.schedule import parse_schedule
+from chaoskit.model.schedule import Fault, parse_schedule
 from chaoskit.model.token import ReplayToken
+from chaoskit.reporting.limits import not_tested, remarks
+from chaoskit.reporting.places import Place, Places
+from chaoskit.reporting.soaked import SoakReport, soak_report
 
 FORMAT = 1
 
@@ -29,7 +34,13 @@ class Points(msgspec.Struct, frozen=True):
 
 
 class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding of one trial. ``consequences`` are the findings that this one brought about."""
+    """One finding of one trial.
+
+    ``consequences`` are the findings that this one brought about. ``between``: what the task had
+    done before the kill and would have done next. ``code`` is where in its own code that was, with
+    ``file``, ``line`` and ``function`` apart; empty for what is not Python. ``repeated``: what
+    repeats of the trial showed, as in "FLAKY 3/5 (14 %-95 %)"; empty where there were none.
+    """
 
     kind: str
     point: str
@@ -43,10 +54,20 @@ class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
     consequences: tuple[str, ...]
     fingerprint: str
     replay: str
+    between: str = ""
+    code: str = ""
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    repeated: str = ""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What a campaign found, and what it did not look at. The JSON report is this, encoded."""
+    """What a campaign found, and what it did not look at. The JSON report is this, encoded.
+
+    ``late`` and ``power_cuts`` are the trials in which a request landed late or power was lost.
+    ``states`` counts the different durable states that were copied, 0 where none was.
+    """
 
     format: int
     chaoskit: str
@@ -69,6 +90,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     not_tested: tuple[str, ...]
     volatile: dict[str, tuple[str, ...]]
     run: str
+    remarks: tuple[str, ...] = ()
+    late: int = 0
+    power_cuts: int = 0
+    states: int = 0
+    soak: SoakReport | None = None
+    shrunk: tuple[Shrunken, ...] = ()
 
     @property
     def kinds(self) -> set[str]:
@@ -82,11 +109,17 @@ def summarize(store: Store, title: str = "") -> Summary:
     survey = store.survey()
     expectation = survey[2] if survey is not None else Expectation(problems=("no survey yet",))
     everything = list(store.trials())
-    trials = [t for t in everything if t.wave > 0]
+    soak = soak_report(store, options)
+    trials = soaked_trials(store) if soak else [t for t in everything if t.wave > 0]
     judged = [t for t in everything if not _missed_by_time(t)]
     first = [t for t in trials if t.wave == 1]
     total = int(store.get("points.total") or 0)
-    tested = [t for t in first if not parse_schedule(t.schedule).timed]
+    tested = [t for t in first if (fault := _first_fault(t)) and fault.action == "kill"]
+    points = Points(total, len(tested), sum(t.landed for t in tested))
+    if soak is not None:
+        points = Points(total, soak.points, soak.points)
+    places = Places(survey[0] if survey is not None else None, store.locations())
+    repeats = store.repeats()
     verdict, unknowns = _verdict(expectation, trials, judged)
     return Summary(
         format=FORMAT,
@@ -97,7 +130,7 @@ def summarize(store: Store, title: str = "") -> Summary:
         seed=options.seed,
         elapsed_s=round(float(store.get("seconds") or 0), 3),
         mechanisms=_mechanisms(options),
-        points=Points(total, len(tested), sum(t.landed for t in tested)),
+        points=points,
         trials=len(trials),
         kills=sum(parse_schedule(t.schedule).kills for t in trials if t.landed),
         real_kills=sum(t.real for t in trials if t.landed),
@@ -105,17 +138,33 @@ def summarize(store: Store, title: str = "") -> Summary:
         verdicts=dict(Counter(t.judgement.verdict for t in trials)),
         ends=dict(Counter(t.judgement.end for t in trials)),
         effects=len(expectation.order),
-        findings=tuple(r for t in everything for r in _reported(t, options)),
+        findings=tuple(r for t in everything for r in _reported(t, options, places, repeats)),
         unknowns=unknowns,
-        not_tested=_not_tested(store, options, expectation, (total, len(tested)), trials),
+        not_tested=not_tested(
+            store, options, expectation, (total, points.tested), sum(map(_missed_by_time, trials))
+        ),
+        remarks=remarks(store, trials),
+        late=sum(f.is_late for t in first if (f := _first_fault(t))),
+        power_cuts=sum(f.is_power for t in first if (f := _first_fault(t))),
+        states=len({t.world for t in trials if t.world}),
         volatile=expectation.volatile,
         run=str(_relative(store.folder)),
+        soak=soak,
+        shrunk=shrunken_of(store),
     )
 
 
 def _mechanisms(options: Options) -> tuple[str, ...]:
     used = [m for m in options.mechanisms if m != "times"]
-    return (*used, "times") if options.times or "times" in options.mechanisms else tuple(used)
+    timed = options.times or options.soak_s is not None or "times" in options.mechanisms
+    return (*used, "times") if timed else tuple(used)
+
+
+def _first_fault(trial: StoredTrial) -> Fault | None:
+    """What the first attempt suffered, if that was one thing at a known point."""
+    schedule = parse_schedule(trial.schedule)
+    faults = schedule.faults_of(1)
+    return faults[0] if len(faults) == 1 and not schedule.timed else None
 
 
 def _missed_by_time(trial: StoredTrial) -> bool:
@@ -142,9 +191,12 @@ def _verdict(
     return Verdict.worst(verdicts), tuple(unknowns)
 
 
-def _reported(trial: StoredTrial, options: Options) -> list[ReportedFinding]:
+def _reported(
+    trial: StoredTrial, options: Options, places: Places, repeats: Mapping[str, Repeated]
+) -> list[ReportedFinding]:
     schedule = parse_schedule(trial.schedule)
     last = [fault for faults in schedule.attempts for fault in faults][-1:]
+    place = places.of(last[0]) if last and len(schedule.attempts) == 1 else Place("", "")
     return [
         ReportedFinding(
             kind=finding.kind,
@@ -159,6 +211,12 @@ def _reported(trial: StoredTrial, options: Options) -> list[ReportedFinding]:
             consequences=_consequences(finding, trial),
             fingerprint=finding.fingerprint,
             replay=replay_command(options, trial.schedule, finding),
+            between=place.between,
+            code=place.code,
+            file=place.file,
+            line=place.line,
+            function=place.function,
+            repeated=str(repeats.get(trial.schedule, "")),
         )
         for finding in trial.judgement.roots
     ]
@@ -181,46 +239,6 @@ def replay_command(options: Options, schedule: str, finding: Finding) -> str:
         fingerprint=finding.fingerprint,
     )
     return f"chaoskit replay {token}"
-
-
-def _not_tested(
-    store: Store,
-    options: Options,
-    expectation: Expectation,
-    points: tuple[int, int],
-    trials: Sequence[StoredTrial],
-) -> tuple[str, ...]:
-    """What a reader might think was covered, and was not."""
-    total, tested = points
-    found = [f"{m}: {MEANING[m]}" for m in MEANING if m in _mechanisms(options)]
-    if tested < total:
-        why = "chosen by --at" if options.only else f"sampled by seed {options.seed}"
-        if options.max_points is None and not options.only:
-            why = "not reached"
-        found.append(f"{total - tested} of {total} points ({why})")
-    odd = int(store.get("points.odd") or 0)
-    if odd:
-        found.append(f"{odd} points that only one of the two undisturbed runs passed")
-    if not expectation.ordered and not expectation.steps and expectation.order:
-        found.append(
-            "redone steps: requests overlap, so that a successor proves nothing; report steps "
-            "with probe.step"
-        )
-    if options.target.command is None and store.get("forked"):
-        found.append(
-            "another hash seed in the resume: attempts of a Python function are forks of one "
-            "process; give it as command= to start each one cold"
-        )
-    missed = sum(map(_missed_by_time, trials))
-    if missed:
-        found.append(f"{missed} random moments that came after the task's end")
-    finished = store.get("finished")
-    if finished is None:
-        found.append("the rest of an interrupted campaign: the same command goes on with it")
-    elif finished.startswith("the time limit"):
-        found.append(f"what was left when {finished}")
-    found.append("power loss (SIGKILL keeps what the kernel has), several resumers at once")
-    return tuple(found)
 
 
 def _relative(folder: Path) -> Path:

@@ -9,6 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from chaoskit.campaign.shrinking import Shrunken, in_words
+from chaoskit.reporting.soaked import drawn
 from chaoskit.reporting.summary import ReportedFinding, Summary
 
 COLOURS = {"VALID": "bold green", "INVALID": "bold red", "UNKNOWN": "bold yellow"}
@@ -24,6 +26,7 @@ def show(summary: Summary, console: Console) -> None:
     for group in groups(summary.findings):
         console.print()
         _show_group(group, console)
+        _show_shrunken(group[0], summary.shrunk, console)
     for reason in summary.unknowns:
         console.print(Text(f"  unknown: {reason}", style="yellow"))
     console.print(_facts(summary))
@@ -91,11 +94,32 @@ def _show_finding(finding: ReportedFinding, console: Console) -> None:
     table = _rows()
     for label, text in four_lines(finding, "")[1:3]:
         table.add_row(label, Text(text))
+        if label == "where":
+            for name, words in (("between", finding.between), ("in code", finding.code)):
+                if words:
+                    table.add_row(name, Text(words))
     for line in finding.consequences[:SHOWN_MOST]:
         table.add_row("so", Text(line))
+    if finding.repeated:
+        table.add_row("repeated", Text(finding.repeated))
     console.print(_indented(table))
     # The command stands alone on one line, however long, so that it can be copied whole.
     console.print(Text(finding.replay, style="cyan"), soft_wrap=True)
+
+
+def _show_shrunken(finding: ReportedFinding, shrunk: Sequence[Shrunken], console: Console) -> None:
+    for one in shrunk:
+        if (one.kind, one.operation) != (finding.kind, finding.operation):
+            continue
+        table = _rows()
+        trial = in_words(one.smallest, one.take)
+        table.add_row("smallest", Text(f"{trial}, found in {one.trials} trials"))
+        if one.cut_off:
+            table.add_row("", Text("not everything was tried: there may be a smaller one"))
+        if one.outcome != "REPRODUCED":
+            table.add_row("", Text(f"replaying it came to {one.outcome}"))
+        console.print(_indented(table))
+        console.print(Text(one.replay, style="cyan"), soft_wrap=True)
 
 
 def _indented(what: RenderableType) -> Padding:
@@ -114,13 +138,23 @@ def _facts(summary: Summary) -> RenderableType:
     ends = ", ".join(f"{number} {end}" for end, number in sorted(summary.ends.items()))
     if ends:
         table.add_row("ends", Text(ends))
-    table.add_row("mechanisms", ", ".join(summary.mechanisms))
+    for line in summary.remarks:
+        table.add_row("note", Text(line))
+    ways = [*summary.mechanisms]
+    if summary.late:
+        ways.append(f"{summary.late} requests that land late")
+    if summary.power_cuts:
+        ways.append(f"{summary.power_cuts} losses of power")
+    table.add_row("mechanisms", ", ".join(ways))
+    if summary.soak is not None:
+        table.add_row("soak", Text(summary.soak.sentence))
+        table.add_row("drawn", Text(drawn(summary.soak)))
     if summary.real_kills < summary.trials:
         copies = summary.trials - summary.real_kills
         table.add_row(
             "snapshots",
-            f"{copies} trials went on from a copy of the world at the point, "
-            f"{summary.real_kills} were real kills (all that are not VALID, and a sample)",
+            f"{copies} trials went on from {summary.states} different states, copied at the point; "
+            f"{summary.real_kills} were real kills (every failure once, and a sample)",
         )
     for line in summary.not_tested:
         table.add_row("not tested", Text(line))

@@ -17,12 +17,19 @@ from chaoskit.trace.filter import CREATES
 from chaoskit.trace.ptrace import Entered
 
 _AT_FDCWD = 0xFFFFFF9C
+_O_DSYNC = 0o10000
+"""Part of O_SYNC; the same number on x86_64 and aarch64."""
+
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:=@~-/")
 _RANDOM = re.compile(
     rb"(?<![A-Za-z0-9])(tmp)[a-z0-9_]{8}(?![A-Za-z0-9])"  # Python's tempfile
     rb"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"  # a UUID
     rb"|(?<![0-9a-fA-F])[0-9a-f]{32}(?![0-9a-fA-F])"  # one without dashes
 )
+
+_NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:")
+_MEMORY, _SEMAPHORES = "/dev/shm/", "/dev/shm/sem."  # noqa: S108 - questions, not files
+"""Files in shared memory outlive a process; a named semaphore's is made and unlinked at once."""
 
 OUTSIDE, UNNAMED = "outside", "an unknown service"
 
@@ -35,12 +42,12 @@ class Scope:
         folders: absolute folder to the label that stands before its files' names; the work folder
             has none.
         ports: TCP port on the loopback to the name of the service that listens there.
-        quiet: absolute paths of sockets that do not count (the probe's).
+        quiet: absolute folders whose files say nothing (the harness's own).
     """
 
     folders: Mapping[str, str]
     ports: Mapping[int, str]
-    quiet: frozenset[str] = frozenset()
+    quiet: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +120,13 @@ class Names:
         return None
 
     def _note_outside(self, paths: Sequence[str]) -> None:
+        quiet = tuple(f"{folder}/" for folder in self.scope.quiet)
         for path in paths:
-            if not path.startswith(("/dev/", "/proc/", "/sys/", "/memfd:")) and path not in (
-                self.scope.quiet
-            ):
+            if path.startswith(_MEMORY):
+                counts = not path.startswith((_SEMAPHORES, *quiet))
+            else:
+                counts = not path.startswith((*_NO_FILES, *quiet))
+            if counts:
                 self.outside.add(path)
 
     def _connect(self, tid: int, arguments: Sequence[int]) -> Target | None:
@@ -178,6 +188,18 @@ def _absolute(tid: int, folder: int, address: int) -> str:
 
 def _descriptor_path(tid: int, number: int) -> str:
     return _link(f"/proc/{tid}/fd/{number & 0xFFFFFFFF}")
+
+
+def is_synced(tid: int, kind: Kind, descriptor: int) -> bool:
+    """Whether the call writes to a descriptor that was opened with O_SYNC or O_DSYNC."""
+    if kind.shape not in {"write", "writev"}:
+        return False
+    try:
+        with open(f"/proc/{tid}/fdinfo/{descriptor & 0xFFFFFFFF}", encoding="ascii") as lines:
+            flags = next((line for line in lines if line.startswith("flags:")), "flags: 0")
+    except OSError:
+        return False
+    return bool(int(flags.split()[1], 8) & _O_DSYNC)
 
 
 def _link(path: str) -> str:

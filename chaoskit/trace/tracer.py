@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from chaoskit.trace import filter as seccomp
 from chaoskit.trace import ptrace
 from chaoskit.trace.abi import Abi, Kind
-from chaoskit.trace.naming import Names, Scope, Target
+from chaoskit.trace.naming import Names, Scope, Target, is_synced
 
 _STOPPING = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 _GONE = (ProcessLookupError,)
@@ -61,12 +61,15 @@ class _Thread:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call that a thread is making; ``short``: how many bytes it was cut to, 0 for all."""
+    """A call that a thread is making; ``short``: how many bytes it was cut to, 0 for all;
+    ``synced``: what it writes is durable at once.
+    """
 
     text: str
     kind: Kind
     target: Target
     short: int = 0
+    synced: bool = False
 
 
 @dataclass(slots=True)
@@ -212,7 +215,7 @@ class Tracer:
         if target is None:
             self._run(thread)
             return
-        self._counted(thread, kind, target)
+        self._counted(thread, kind, target, entered.arguments[0])
 
     def _mapped(self, target: Target) -> None:
         """Stores into this file are no calls, and move no time stamp; said at once."""
@@ -220,13 +223,14 @@ class Tracer:
             self._noted.add((MAPPED, target.name))
         self.say({"mapped": target.paths})
 
-    def _counted(self, thread: _Thread, kind: Kind, target: Target) -> None:
+    def _counted(self, thread: _Thread, kind: Kind, target: Target, descriptor: int) -> None:
         """A call that counts is about to be made."""
         who = f"{thread.who}:" if thread.who else ""
         base = f"{who}{kind.name}({target.name})"
         self._counts[base] += 1
         text = f"{base}#{self._counts[base]}"
-        call = thread.call = _Call(text, kind, target, self._short(text))
+        synced = self.wishes.exits and is_synced(thread.tid, kind, descriptor)
+        call = thread.call = _Call(text, kind, target, self._short(text), synced)
         if text in self.wishes.hold:
             self._hold(thread, "before", 0)
             return
@@ -289,6 +293,7 @@ class Tracer:
         }
         if held:
             message["cut"] = call.short if side == "short" else 0
+            message["synced"] = call.synced
             message["result"] = result
             message["tid"] = self._held.tid if self._held is not None else 0
         self.say(message)

@@ -37,6 +37,7 @@ import traceback
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
+from chaoskit.probe import where
 from chaoskit.trace import filter as seccomp
 from chaoskit.trace.abi import this_abi
 from chaoskit.trace.naming import Scope
@@ -160,6 +161,7 @@ class Launcher:
             self._become(output, str(message["cwd"]), environment)
             if argv is None:
                 os.close(failure_write)
+                where.start()
                 if code:
                     seccomp.install(code)
                 return load_task(*self._source)
@@ -189,6 +191,7 @@ class Launcher:
         scope = Scope(
             {str(k): str(v) for k, v in _dict(wished["folders"]).items()},
             {int(str(k)): str(v) for k, v in _dict(wished["ports"]).items()},
+            tuple(map(str, _list(wished["quiet"]))),
         )
         wishes = Wishes(
             hold=frozenset(map(str, _list(wished["hold"]))),

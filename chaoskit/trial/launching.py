@@ -25,7 +25,7 @@ class Launching:
     """A launcher process and the conversation with it; one attempt at a time.
 
     ``traced`` hears what the tracer says of a traced attempt; where the task is held there, it
-    stays so until `go`.
+    stays so until `go`. ``leader`` is the pid of the attempt's first process.
     """
 
     def __init__(self, folder: Path, traced: Callable[[dict[str, Any]], None]) -> None:
@@ -45,6 +45,7 @@ class Launching:
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._ended: asyncio.Future[int] | None = None
         self._lost = False
+        self.leader = 0
         asyncio.get_running_loop().add_reader(ours, self.hear)
         self._say({"do": "hello", "path": sys.path, "folder": str(folder)})
 
@@ -89,6 +90,7 @@ class Launching:
         answer = await self._answer(_ANSWER_TIMEOUT_S, "starting the task")
         if "failed" in answer:
             return None, str(answer["failed"])
+        self.leader = int(answer["started"])
         return self._ended, ""
 
     def go(self) -> None:

@@ -10,14 +10,14 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from chaoskit.model.effects import Effect
 from chaoskit.model.events import Event
-from chaoskit.model.points import Point
+from chaoskit.model.schedule import Fault, kill
+from chaoskit.trial.in_flight import LateRequest
 
 BYTES_MAX = 512 << 20
 """A worker keeps no more than this in copies of the world; further points get real kills."""
@@ -30,16 +30,6 @@ class Entry:
     mode: int
     content: bytes = b""
     mtime_ns: int = field(default=0, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class LateRequest:
-    """A request in flight when its sender died; ``land`` applies it and says what it changed."""
-
-    attempt: int
-    number: int
-    service: str
-    land: Callable[[], Sequence[Effect]]
 
 
 Tree = Mapping[str, Entry]
@@ -63,8 +53,13 @@ class Snapshot:
     late: LateRequest | None = None
 
 
-Album = dict[Point, Snapshot]
-"""The snapshots of one attempt, by the point at which each was taken."""
+Album = dict[Fault, Snapshot]
+"""The snapshots of one attempt, by the fault that each of them is the world after; see `scene`."""
+
+
+def scene(fault: Fault) -> Fault:
+    """The fault that leaves the same world: what lands late is a kill at first."""
+    return fault if fault.is_power else kill(fault.point)
 
 
 class Contents:

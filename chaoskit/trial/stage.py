@@ -30,7 +30,7 @@ from chaoskit.trial.reports import Heard, Reports
 from chaoskit.trial.services import create_services, service_names
 from chaoskit.trial.tracing import TraceScope
 from chaoskit.trial.workspace import Workspace
-from chaoskit.trial.world import World
+from chaoskit.trial.world import SERVICES, STATE, World
 
 HOLD_TOTAL_S = 3.0
 """For how long in all services hold their answers back, at the most."""
@@ -123,7 +123,7 @@ class Stage:
             known[service.name] = await service.start(observer, ServiceSettings(folder, 0, options))
         self.addresses = self._join(known)
         self.scope = TraceScope.of(workspace, known)
-        folders = {"state": workspace.state, "services": workspace.services}
+        folders = {STATE: workspace.state, SERVICES: workspace.services}
         self.world = World(folders, self.services, workspace.base / "reading")
         for word in (*scenario.command, *scenario.resume, *scenario.env.values()):
             self.addresses.fill(word)

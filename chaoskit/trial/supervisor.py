@@ -30,13 +30,17 @@ from chaoskit.model.hosting import (
 from chaoskit.model.points import Point
 from chaoskit.model.schedule import Fault, Schedule
 from chaoskit.model.secrets import without_secrets
+from chaoskit.probe import where
+from chaoskit.probe.where import Location
 from chaoskit.trial import process_tree
 from chaoskit.trial.horizon import Horizon, Undisturbed, rest
+from chaoskit.trial.in_flight import InFlight, LateRequest
 from chaoskit.trial.loading import Loaded
 from chaoskit.trial.output import Output
+from chaoskit.trial.power import Durable
 from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Message
-from chaoskit.trial.snapshots import Album, LateRequest, Snapshot, Tree, digest_of
+from chaoskit.trial.snapshots import Album, Snapshot, Tree, digest_of, scene
 from chaoskit.trial.stage import Stage
 from chaoskit.trial.tracing import Traced, understood
 from chaoskit.trial.watch import Stops, Watch
@@ -83,7 +87,10 @@ class Supervisor:
         self._changed: set[str] | None = None
         self._mapped: set[str] = set()
         self._horizon: Horizon | None = None
-        self._late: list[tuple[LateRequest, int | None]] = []
+        self._durable: Durable | None = None
+        self._locating = False
+        self._leader = 0
+        self._in_flight = InFlight(self._land)
         self._broken: Exception | None = None
         self._holding: set[asyncio.Task[None]] = set()
 
@@ -102,6 +109,8 @@ class Supervisor:
         With a ``horizon`` the last resume is followed only as far as that says.
         """
         self._begin()
+        if any(fault.is_power for faults in schedule.attempts for fault in faults):
+            self._durable = Durable(self._stage.workspace.state)
         return await self._followed(1, schedule, horizon)
 
     async def _followed(self, attempt: int, schedule: Schedule, horizon: Horizon | None) -> History:
@@ -109,7 +118,7 @@ class Supervisor:
         try:
             return await self._go_on(attempt, schedule)
         finally:
-            self._horizon = None
+            self._horizon = self._durable = None
 
     async def survey(self) -> tuple[History, History]:
         """Two undisturbed runs; the second one in a world that is as different as it may be.
@@ -130,7 +139,8 @@ class Supervisor:
         """An empty world."""
         self._recorder = Recorder()
         self._numbers = count(1)
-        self._late = []
+        self._in_flight = InFlight(self._land)
+        self._durable = None
         self._stage.reset(seed_shift)
 
     async def _go_on(self, attempt: int, schedule: Schedule, stops: Stops | None = None) -> History:
@@ -150,9 +160,7 @@ class Supervisor:
             failures += 1
             if failures >= self._scenario.attempts_max:
                 break
-        for late, _ in self._late:
-            self._land(late)
-        self._late = []
+        self._in_flight.end()
         if self._scenario.outputs:
             self._recorder.add(StateObserved(self._stage.workspace.digests(self._scenario.outputs)))
         return self._recorder.history()
@@ -181,31 +189,41 @@ class Supervisor:
 
     async def record(
         self,
-        points: Iterable[Point],
+        faults: Iterable[Fault],
         since: Resumed | None = None,
         learn: Undisturbed | None = None,
     ) -> Album:
-        """Run one attempt without a fault, and copy the world at ``points``.
+        """Run one attempt without a fault, and copy the world that each of ``faults`` would leave.
 
         Args:
-            points: where.
+            faults: what would be done, and where.
             since: an attempt that begins after a kill; None for the first one of all.
             learn: is told of the world at each request and at the end.
 
         Returns:
-            The snapshots of the points that the attempt passed, as far as there is room.
+            The worlds at the points that the attempt passed, as far as there is room.
         """
+        wanted: dict[Point, set[Fault]] = {}
+        for fault in map(scene, faults):
+            wanted.setdefault(fault.point, set()).add(fault)
+        cuts = any(fault.is_power for found in wanted.values() for fault in found)
         attempt, before = 1, Schedule()
         if since is None:
             self._begin()
         else:
             attempt, before = self._go_back(since.snapshot, since.schedule), since.schedule
+        self._durable = Durable(self._stage.workspace.state) if cuts else None
         album: Album = {}
 
         def reached(point: Point, late: LateRequest | None) -> None:
             if self.world.contents.full:
                 return
-            album[point] = self._snapshot(attempt, late)
+            snapshot = self._snapshot(attempt, late)
+            disks = self._durable.disks() if self._durable is not None else {}
+            for fault in wanted[point]:
+                album[fault] = snapshot
+                if fault.is_power:
+                    album[fault] = self.world.after_power_loss(snapshot, disks[fault.profile])
 
         def requested() -> None:
             events = self._recorder.history().events
@@ -215,8 +233,11 @@ class Supervisor:
                 self._changed = None
 
         self._changed, self._mapped = None, set()
-        stops = Stops(frozenset(points), reached, requested)
-        history = await self._go_on(attempt, before, stops)
+        stops = Stops(frozenset(wanted), reached, requested)
+        try:
+            history = await self._go_on(attempt, before, stops)
+        finally:
+            self._durable = None
         if learn is not None:
             learn.events, learn.end = history.events, self.world.save_files()
         return album
@@ -256,17 +277,40 @@ class Supervisor:
         """The world of ``snapshot``, after the kill there; the number of the attempt to come."""
         self._recorder = Recorder(snapshot.events)
         self._numbers = copy(snapshot.numbers)
-        self._late = []
+        self._in_flight = InFlight(self._land)
         self.world.put_back(snapshot)
         attempt = snapshot.attempt
         for fault in schedule.faults_of(attempt):
             self._recorder.add(FaultLanded(attempt, str(fault)))
             if fault.is_late and snapshot.late is not None:
-                self._late.append((snapshot.late, fault.lands_after))
+                self._in_flight.add(snapshot.late, fault.lands_after)
         self._collect(attempt)
         killed = AttemptEnded(attempt=attempt, how="killed", code=int(signal.SIGKILL), seconds=0.0)
         self._recorder.add(killed)
         return attempt + 1
+
+    async def locate(self, points: Iterable[Point]) -> dict[Point, Location]:
+        """Run undisturbed once more, and see which line of a Python task's own is at each point.
+
+        Returns:
+            The places that were passed and where such a line was running; none for other tasks.
+        """
+        found: dict[Point, Location] = {}
+        folder = str(self._stage.workspace.where)
+
+        def reached(point: Point, late: LateRequest | None) -> None:
+            tid = self._held.tid if self._held is not None else self._leader
+            location = where.read(folder, tid)
+            if location is not None:
+                found[point] = location
+
+        self._begin()
+        self._locating = True
+        try:
+            await self._go_on(1, Schedule(), Stops(frozenset(points), reached, lambda: None))
+        finally:
+            self._locating = False
+        return found
 
     def _is_final(self, ended: AttemptEnded) -> bool:
         if ended.how == "not-started" or (ended.how, ended.code) == ("exit", 0):
@@ -293,17 +337,19 @@ class Supervisor:
         output = Output()
         began = time.monotonic()
         how, code, leftovers = await self._live(attempt, output)
+        text = output.finish()
         if self._broken is not None:
             raise self._broken
+        self._lose_power()
         if not all([await service.quiesce(QUIESCE_TIMEOUT_S) for service in self._stage.services]):
             leftovers = [*leftovers, "a process that still holds a connection to a service"]
         self._stage.reports.clear()
         if self._horizon is None or self._horizon.cut is None:
             self._collect(attempt)
-        self._late += self._watch.late
+        for late, after in self._watch.late:
+            self._in_flight.add(late, after)
         if self._horizon is not None and self._horizon.cut is not None:
             return None
-        text = output.finish()
         ended = AttemptEnded(
             attempt=attempt,
             how=how,
@@ -328,6 +374,7 @@ class Supervisor:
             self._trace_request(watch),
         )
         output.started()
+        self._leader = self._stage.launching.leader
         if ending is None:
             output.note(why)
             return "not-started", 127, []
@@ -359,17 +406,29 @@ class Supervisor:
 
     def _environment(self, watch: Watch) -> dict[str, str]:
         variables = self._stage.addresses.variables(self._scenario.env)
+        if self._locating:
+            path = (where.site_folder(), variables.get("PYTHONPATH", ""))
+            variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+            variables[where.FOLDER_VARIABLE] = str(self._stage.workspace.where)
         variables["CHAOSKIT_PROBE"] = str(self._stage.workspace.socket)
         if watch.waits:
             variables["CHAOSKIT_PROBE_WAIT"] = ",".join(sorted(watch.waits))
         return variables
 
+    def _lose_power(self) -> None:
+        """After a fault that says so: the work folder is what a disk would have kept of it."""
+        landed = self._watch.landed if self._watch is not None else None
+        if landed is not None and landed.is_power and self._durable is not None:
+            self._durable.disks()[landed.profile].write_to(self._stage.workspace.state)
+            self._durable = Durable(self._stage.workspace.state)
+
     def _trace_request(self, watch: Watch) -> dict[str, object] | None:
         """How this attempt is traced; None: not at all."""
-        if not watch.calls and not self.tracing:
+        exits = self._durable is not None
+        if not watch.calls and not self.tracing and not exits:
             return None
         return self._stage.scope.request(
-            watch.calls, exits=False, tell=self.tracing, skip_sleeps=self.skip_sleeps
+            watch.calls, exits=exits, tell=self.tracing, skip_sleeps=self.skip_sleeps
         )
 
     # What the tracer says.
@@ -377,6 +436,8 @@ class Supervisor:
     def _traced(self, message: Mapping[str, Any]) -> None:
         if "mapped" in message:
             self._mapped.update(message["mapped"])
+            if self._durable is not None:
+                self._durable.saw("mmap", tuple(message["mapped"]))
         elif "noted" in message:
             attempt = self._watch.attempt if self._watch is not None else 0
             self._recorder.add(TraceNoted(attempt, message["noted"], message["detail"]))
@@ -395,6 +456,10 @@ class Supervisor:
         """The task stands still at a call: look, and let it go on or not."""
         try:
             self._held = traced
+            if self._durable is not None and traced.point.side != "before":
+                self._durable.saw(
+                    traced.name, traced.paths, traced.result, sync_write=traced.synced
+                )
             for _ in range(SETTLE_ROUNDS):  # what it had sent lands
                 await asyncio.sleep(0)
             go_on = watch.called(traced, tell=self.tracing)
@@ -404,17 +469,6 @@ class Supervisor:
         except Exception as error:  # noqa: BLE001 - raised again where the attempt is awaited
             self._broken = error
             self._stage.launching.kill()
-
-    def _count_towards_late(self, service: str) -> None:
-        """One more request: what was to land after it lands."""
-        waiting = []
-        for late, left in self._late:
-            rest = left - 1 if left is not None and late.service == service else left
-            if rest == 0:
-                self._land(late)
-            else:
-                waiting.append((late, rest))
-        self._late = waiting
 
     def _land(self, late: LateRequest) -> None:
         """A request that was in flight when its sender died arrives now."""
@@ -441,7 +495,7 @@ class Supervisor:
     def _may_end(self) -> bool:
         """Whether this attempt need not be followed any more; it is then dead."""
         horizon, watch = self._horizon, self._watch
-        if horizon is None or watch is None or watch.killed or watch.has_faults or self._late:
+        if horizon is None or watch is None or watch.killed or watch.has_faults or self._in_flight:
             return False
         events = self._recorder.history().events
         request = events[-1].body
@@ -456,7 +510,7 @@ class Supervisor:
         """See `chaoskit.model.hosting.Observer`."""
         alive = self._watch is not None and self._watch.applied(number, effects)
         if self._watch is not None:
-            self._count_towards_late(self._watch.service_of(number))
+            self._in_flight.passed(self._watch.service_of(number))
         return alive
 
     def answering(self, number: int) -> None:

@@ -25,6 +25,7 @@ class Traced:
         paths: the absolute paths of the files that it acts on.
         result: what the call returned, after it; a negative error number if it failed.
         tid: the thread that made it.
+        synced: it wrote to a descriptor that was opened so that each write is durable.
     """
 
     point: CallPoint
@@ -36,6 +37,7 @@ class Traced:
     paths: tuple[str, ...] = ()
     result: int = 0
     tid: int = 0
+    synced: bool = False
 
 
 def understood(message: Mapping[str, Any]) -> Traced:
@@ -54,6 +56,7 @@ def understood(message: Mapping[str, Any]) -> Traced:
         paths=tuple(message.get("paths", ())),
         result=message.get("result", 0),
         tid=message.get("tid", 0),
+        synced=message.get("synced", False),
     )
 
 
@@ -63,6 +66,7 @@ class TraceScope:
 
     folders: Mapping[str, str]
     ports: Mapping[int, str]
+    quiet: str
 
     @classmethod
     def of(cls, workspace: Workspace, known: Mapping[str, Address]) -> TraceScope:
@@ -70,7 +74,7 @@ class TraceScope:
         folders = {str(workspace.state): ""}
         folders |= {str(workspace.services / name): f"{name}:" for name in known}
         ports = {port: name for name, address in known.items() for port in address.ports}
-        return cls(folders, ports)
+        return cls(folders, ports, str(workspace.base))
 
     def request(
         self, hold: Iterable[CallPoint], *, exits: bool, tell: bool, skip_sleeps: bool
@@ -79,6 +83,7 @@ class TraceScope:
         return {
             "folders": dict(self.folders),
             "ports": {str(port): name for port, name in self.ports.items()},
+            "quiet": [self.quiet],
             "hold": sorted(map(str, hold)),
             "exits": exits,
             "tell": tell,

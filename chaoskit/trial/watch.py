@@ -31,9 +31,9 @@ from chaoskit.model.points import (
     WindowPoint,
 )
 from chaoskit.model.schedule import Fault
+from chaoskit.trial.in_flight import LateRequest
 from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Message
-from chaoskit.trial.snapshots import LateRequest
 from chaoskit.trial.tracing import Traced
 
 _PHASES: dict[str, StepPhase] = {phase: phase for phase in get_args(StepPhase)}
@@ -72,6 +72,7 @@ class Watch:
 
     ``waits`` are the crossings at which the task must wait for us, ``calls`` those at which it is
     held; ``killed`` says that a fault has ended it; ``moved`` grows with all that services do;
+    ``landed`` is the fault that did it;
     ``late`` are requests that were in flight then, with the number of requests after which each
     lands (None: at the end).
     """
@@ -97,6 +98,7 @@ class Watch:
         self._faults = {fault.point: fault for fault in faults}
         self._stops = stops
         self.leader_killed = False
+        self.landed: Fault | None = None
         self.moved = 0
         self.late: list[tuple[LateRequest, int | None]] = []
         self._pending: LateRequest | None = None
@@ -120,7 +122,7 @@ class Watch:
         """Do what ``fault`` says, now, unless another fault was first."""
         if self.killed:
             return
-        self.killed = True
+        self.killed, self.landed = True, fault
         if fault.action == "kill-leader":
             self.leader_killed = True
             self._grip.kill_leader()

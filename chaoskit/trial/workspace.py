@@ -36,8 +36,10 @@ class Workspace:
         self.services = self.base / "services"
         self.inputs = self.base / "inputs.json"
         self.socket = self.base / "probe"
+        self.where = self.base / "where"
         self._template = self.base / "template"
         self.services.mkdir()
+        self.where.mkdir()
 
     def write_inputs(self, inputs: object) -> None:
         """Store the task's inputs.

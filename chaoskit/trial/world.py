@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from chaoskit.model.hosting import Restorable, Service
 from chaoskit.trial.logical import Reader
-from chaoskit.trial.snapshots import Camera, Contents, Snapshot, Tree
+from chaoskit.trial.power_disk import Disk, Folder, Symlink
+from chaoskit.trial.power_disk import Entry as OnDisk
+from chaoskit.trial.snapshots import Camera, Contents, Entry, Snapshot, Tree, digest_of
+
+STATE, SERVICES = "state", "services"
+"""How the folders are called in a `Tree`."""
 
 
 class World:
@@ -36,6 +44,20 @@ class World:
         """
         tree = self._camera.take(changed)
         return tree, tuple(self._service(service, moved) for service in self._services)
+
+    def after_power_loss(self, snapshot: Snapshot, disk: Disk) -> Snapshot:
+        """``snapshot`` with what a disk would have kept of the work folder, and all of the rest."""
+        kept = {n: e for n, e in snapshot.tree.items() if not n.startswith(f"{STATE}/")}
+        tree = {f"{STATE}/{name}": self._entry(entry) for name, entry in disk.items()} | kept
+        world = digest_of(tree, snapshot.services)
+        return replace(snapshot, tree=tree, world=world)
+
+    def _entry(self, kept: OnDisk) -> Entry:
+        if isinstance(kept, Folder):
+            return Entry(stat.S_IFDIR | kept.mode)
+        if isinstance(kept, Symlink):
+            return Entry(stat.S_IFLNK | 0o777, os.fsencode(kept.target))
+        return Entry(stat.S_IFREG | kept.mode, self.contents.keep(kept.content))
 
     def save_files(self) -> Tree:
         """The files as they are now, to be kept."""

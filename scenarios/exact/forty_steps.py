@@ -12,6 +12,7 @@ measure how fast all of them are visited.
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Callable
@@ -20,8 +21,6 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, urlencode, urlsplit
-
-import json
 
 from chaoskit import Scenario
 
@@ -131,17 +130,20 @@ _CLIENTS: dict[Client, Callable[[str], Ask]] = {
 }
 
 
-def _scenario(title: str, **how: object) -> Scenario:
-    return Scenario(title=title, task=partial(run, **how), services=("payments",))  # type: ignore[arg-type]
+def _scenario(title: str, *expect: str, **how: object) -> Scenario:
+    task = partial(run, **how)  # type: ignore[arg-type]
+    return Scenario(title=title, task=task, services=("payments",), expect=expect)
 
 
-wal = _scenario("charge, then record, in WAL mode")
-delete = _scenario("charge, then record, with a rollback journal", journal="DELETE")
-wal_requests = _scenario("the same by requests, in WAL mode", client="requests")
-delete_requests = _scenario("the same by requests", journal="DELETE", client="requests")
-wal_httpx = _scenario("the same by httpx, in WAL mode", client="httpx")
-delete_httpx = _scenario("the same by httpx", journal="DELETE", client="httpx")
-looks_up = _scenario("intent, look up, charge, record; no key", care="look up", steps=10)
+TWICE = "duplicate_effect"
+
+wal = _scenario("charge, then record, in WAL mode", TWICE)
+delete = _scenario("charge, then record, with a rollback journal", TWICE, journal="DELETE")
+wal_requests = _scenario("the same by requests, in WAL mode", TWICE, client="requests")
+delete_requests = _scenario("the same by requests", TWICE, journal="DELETE", client="requests")
+wal_httpx = _scenario("the same by httpx, in WAL mode", TWICE, client="httpx")
+delete_httpx = _scenario("the same by httpx", TWICE, journal="DELETE", client="httpx")
+looks_up = _scenario("intent, look up, charge, record; no key", TWICE, care="look up", steps=10)
 keyed = _scenario("intent, look up, charge with a key, record", care="key", steps=10)
 
 scenario = wal

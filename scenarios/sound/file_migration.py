@@ -2,7 +2,8 @@
 told at the end.
 
 A file's rewriting is not repeatable (it adds a header and renames a name), so doing one twice would
-show. Relies on rename being atomic, and on a mail that went out being findable by its Message-ID.
+show. Relies on rename being atomic, and on a mail that went out being findable by its Message-ID: a mail
+by plain SMTP has no key, so it is exactly once only if none is under way when the task is resumed.
 """
 
 from __future__ import annotations
@@ -110,6 +111,7 @@ scenario = Scenario(
     title="a multi-file migration: each of some eighty source files rewritten exactly once",
     task=main,
     services=("email",),
+    settled=("email.send",),
     prepare=prepare,
     outputs=("src/**/*.py",),
 )

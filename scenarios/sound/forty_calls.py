@@ -1,7 +1,7 @@
 """Forty customers: charge each, mail a receipt, book a row; two of the purchases are identical.
 
-Relies on the payment service's idempotency keys, on the mail provider's look-up by Message-ID,
-and on rows and their completion being written in one transaction.
+Relies on the payment service's idempotency keys, on the mail provider's look-up by Message-ID (and
+so on there being no mail under way any more when it is resumed), and on rows and their completion being written in one transaction.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ scenario = Scenario(
     title="forty customers: a charge by key, a mail by look-up, a row in one transaction",
     task=main,
     services=("payments", "email", "database"),
+    settled=("email.send",),
     inputs=shop.customers,
     tables=TABLES,
 )

@@ -14,6 +14,7 @@ from chaoskit.model.events import (
     AttemptEnded,
     AttemptStarted,
     Body,
+    CallSeen,
     Crossed,
     EffectApplied,
     EndStated,
@@ -22,13 +23,15 @@ from chaoskit.model.events import (
     How,
     ReplySent,
     RequestReceived,
+    ResumeBounded,
     StatedEnd,
     StateObserved,
     StepPhase,
     StepReported,
+    TraceNoted,
 )
 from chaoskit.model.history import FORMAT, History
-from tests.model.values import EFFECTS, FAULTS
+from tests.model.values import CALL_POINTS, EFFECTS, FAULTS
 
 NUMBERS = st.integers(1, 50)
 TEXTS = st.text(max_size=8)
@@ -55,6 +58,16 @@ BODIES: st.SearchStrategy[Body] = st.one_of(
         delivered=st.booleans(),
     ),
     st.builds(Crossed, NUMBERS, TEXTS, NUMBERS),
+    st.builds(
+        CallSeen,
+        attempt=NUMBERS,
+        call=CALL_POINTS.map(str),
+        sends=st.booleans(),
+        bytes=st.integers(0, 10**12),
+        alone=st.booleans(),
+    ),
+    st.builds(TraceNoted, NUMBERS, TEXTS, TEXTS),
+    st.builds(ResumeBounded, NUMBERS),
     st.builds(StepReported, NUMBERS, TEXTS, st.sampled_from(get_args(StepPhase))),
     st.builds(
         EndStated,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from chaoskit.model.errors import UsageError
 from chaoskit.model.points import (
     WINDOWS,
+    CallPoint,
     CrossingPoint,
     Point,
     TimePoint,
@@ -30,21 +31,37 @@ from tests.model.values import ANY_TEXT, POINTS
         ("250ms#1", CrossingPoint("250ms", 1)),
         ("0ms", TimePoint(0)),
         ("250ms", TimePoint(250)),
+        ("pwrite(run.db-wal)#17", CallPoint("pwrite", "run.db-wal", 17)),
+        ("sendto(payments)#4+after", CallPoint("sendto", "payments", 4, "after")),
+        ("write(big.bin)#1+short:4096", CallPoint("write", "big.bin", 1, "short", 4096)),
+        (
+            "p1.t2:rename(a.tmp->a%20b)#1",
+            CallPoint("rename", "a.tmp->a%20b", 1, who="p1.t2"),
+        ),
+        ("sync()#1", CallPoint("sync", "", 1)),
     ],
 )
 def test_each_form_names_its_point(text: str, point: Point) -> None:
-    """The three forms of the documentation are read as the values that they name."""
+    """The four forms of the documentation are read as the values that they name."""
     assert parse_point(text) == point
     assert str(point) == text
 
 
 @given(POINTS)
 def test_every_point_comes_back_from_its_text(point: Point) -> None:
-    """Parsing is the inverse of printing, and keeps the three kinds apart."""
+    """Parsing is the inverse of printing, and keeps the four kinds apart."""
     assert parse_point(str(point)) == point
 
 
-@given(ANY_TEXT | st.text("ab_19.#:-/ms \n", max_size=14))
+@given(
+    ANY_TEXT
+    | st.text("ab_19.#:-/ms \n", max_size=14)
+    | st.text("apt19.:()#+short", max_size=20).map(lambda text: f"p1:w(a){text}")
+)
+@example("w(a)#1+short:")
+@example("w(a)#1+short:01")
+@example("p0:w(a)#1")
+@example("w(a\n)#1")
 @example("a.b#1.aplied")
 def test_any_text_is_a_point_that_prints_it_or_is_refused(text: str) -> None:
     """What is accepted prints as it was written; everything else is a usage error."""

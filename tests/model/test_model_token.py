@@ -37,6 +37,7 @@ TOKENS = st.builds(
     seed=st.integers(),
     schedule=SCHEDULES.map(str),
     fingerprint=st.text("0123456789abcdef", max_size=8),
+    take=st.none() | st.integers(min_value=0),
 )
 
 TOKEN = ReplayToken(

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from chaoskit.model.behaviours import KINDS, Behaviour
 from chaoskit.model.contract import GUARANTEES, Contract
 from chaoskit.model.effects import Effect, Fields
-from chaoskit.model.points import WINDOWS, CrossingPoint, Point, TimePoint, WindowPoint
-from chaoskit.model.schedule import Fault, Schedule, kill
+from chaoskit.model.points import (
+    WINDOWS,
+    CallPoint,
+    CrossingPoint,
+    Point,
+    TimePoint,
+    WindowPoint,
+)
+from chaoskit.model.schedule import ACTIONS, LATE, POWER, Fault, Schedule
+from chaoskit.model.secrets import is_secret_name
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 
@@ -34,13 +44,46 @@ ORDINALS = st.integers(1, 10**6) | st.integers(1, 10**18 - 1)
 
 DELAYS = st.integers(0, 10**18 - 1)
 
+WHOS = st.lists(
+    st.builds("{}{}".format, st.sampled_from("pt"), st.integers(1, 10**9 - 1)), max_size=3
+).map(".".join)
+"""Threads and processes by order of birth; empty for the first one."""
+
+CALLS = st.builds(
+    str.__add__,
+    st.sampled_from("abcdefghijklmnopqrstuvwxyz"),
+    st.text("abcdefghijklmnopqrstuvwxyz0123456789_", max_size=10),
+)
+
+FILES = st.text(WORD + ".,:=@~*/%>-", max_size=16)
+
+CALL_POINTS = st.builds(
+    CallPoint, CALLS, FILES, ORDINALS, st.sampled_from(["before", "after"]), st.just(0), WHOS
+) | st.builds(CallPoint, CALLS, FILES, ORDINALS, st.just("short"), DELAYS, WHOS)
+
 POINTS: st.SearchStrategy[Point] = (
     st.builds(WindowPoint, SERVICES, NAMES, ORDINALS, st.sampled_from(WINDOWS))
     | st.builds(CrossingPoint, NAMES, ORDINALS)
     | st.builds(TimePoint, DELAYS)
+    | CALL_POINTS
 )
 
-FAULTS: st.SearchStrategy[Fault] = st.builds(kill, POINTS)
+ANYWHERE = [action for action in ACTIONS if action not in (*LATE, *POWER)]
+
+FAULTS: st.SearchStrategy[Fault] = (
+    st.builds(Fault, st.sampled_from(ANYWHERE), POINTS)
+    | st.builds(
+        Fault,
+        st.sampled_from(LATE),
+        st.builds(WindowPoint, SERVICES, NAMES, ORDINALS, st.just("received")),
+    )
+    | st.builds(
+        Fault,
+        st.sampled_from(POWER),
+        CALL_POINTS.map(lambda point: replace(point, side="after", bytes=0)),
+    )
+)
+"""All that can be done: only a received request lands late, power is lost after a call."""
 
 SCHEDULES = st.builds(
     Schedule,
@@ -65,13 +108,13 @@ CONTRACTS = st.builds(
     st.lists(st.tuples(PATTERNS, st.sampled_from(GUARANTEES)), max_size=4).map(tuple),
 )
 
+PLAIN_NAMES = st.text(max_size=5).filter(lambda name: not is_secret_name(name))
+
 JSON_MAPPINGS = st.dictionaries(
-    st.text(max_size=5),
+    PLAIN_NAMES,
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-        lambda inner: (
-            st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-        ),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(PLAIN_NAMES, inner, max_size=3),
         max_leaves=8,
     ),
     max_size=4,

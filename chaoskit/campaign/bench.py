@@ -1,0 +1,111 @@
+"""The bench: single trials of one target, one after the other, against surveys made for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from chaoskit.campaign.jobs import Job, Session, checked, trial_timeout_s
+from chaoskit.campaign.trials import Result
+from chaoskit.checkers.check import judge
+from chaoskit.explore.survey import expect
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.findings import Judgement
+from chaoskit.model.history import History
+from chaoskit.model.schedule import Schedule
+from chaoskit.model.token import Target
+from chaoskit.trial.loading import load
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What two undisturbed runs teach."""
+
+    first: History
+    second: History
+    expectation: Expectation
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One trial."""
+
+    schedule: Schedule
+    history: History
+    judgement: Judgement
+
+    @property
+    def landed(self) -> bool:
+        """Whether every fault of its schedule took place."""
+        return len(self.history.landed) == self.schedule.kills
+
+
+class Bench:
+    """Use as a context manager. Inputs of another length have surveys of their own.
+
+    Attributes:
+        traces: whether the surveys tell of every system call.
+        trials: how many were run.
+        surveys: how many; each of them is two runs.
+    """
+
+    def __init__(
+        self, target: Target, seed: int, work_root: str = "", *, trace: bool = False
+    ) -> None:
+        self._target = target
+        self._session = Session()
+        self._job = Job(target=target, seed=seed, work_root=work_root)
+        self.traces = trace
+        self._surveyed: dict[int | None, Surveyed] = {}
+        self.trials = 0
+        self.surveys = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._session.close()
+
+    def survey(self, take: int | None = None) -> Surveyed:
+        """What undisturbed runs with the first ``take`` items of the inputs teach."""
+        if take not in self._surveyed:
+            job = msgspec.structs.replace(self._job, take=take, trace=self.traces)
+            first, second = (History.decode(result.history) for result in self._perform(job))
+            expectation = expect(first, second, load(self._target, take).scenario)
+            self._surveyed[take] = Surveyed(first, second, expectation)
+            self.surveys += 1
+        return self._surveyed[take]
+
+    def trial(self, schedule: Schedule, take: int | None = None, *, trace: bool = False) -> Tried:
+        """Run ``schedule`` once by real kills.
+
+        Args:
+            schedule: the faults.
+            take: how many leading items of the inputs; None: all of them.
+            trace: the history also tells of every system call.
+        """
+        expectation = self.survey(take).expectation
+        scenario = load(self._target, take).scenario
+        job = msgspec.structs.replace(
+            self._job,
+            schedules=(str(schedule),),
+            timeout_s=scenario.timeout_s or trial_timeout_s(expectation),
+            trace=trace,
+            take=take,
+        )
+        (result,) = self._perform(job)
+        self.trials += 1
+        history = History.decode(result.history)
+        return Tried(schedule, history, judge(history, expectation, schedule))
+
+    def _perform(self, job: Job) -> Sequence[Result]:
+        return checked(self._session.perform(job)).results

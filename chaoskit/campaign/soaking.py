@@ -1,0 +1,288 @@
+"""The soak of a campaign: random schedules, by real kills, for as long as was asked for.
+
+Schedules come in one fixed order, which the seed decides, and each trial is booked under its number
+in it; so a soak that was interrupted goes on with the numbers that are not there yet.
+
+A later fault often finds that the task is done. Such a trial is judged as the shorter schedule that
+did take place, which it is; and where nothing landed at all it is an undisturbed run, and does not
+count as a trial of the soak.
+
+When the time is over, schedules that failed are repeated, to tell steady findings from flaky ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from chaoskit.campaign.jobs import Done, Job, checked
+from chaoskit.campaign.repeating import REPEATS, Likeness, like, summed
+from chaoskit.campaign.store import SOAKED_S, Soaked, Store, StoredTrial
+from chaoskit.campaign.trials import Result
+from chaoskit.checkers.check import judge
+from chaoskit.explore.landed import part_that_landed
+from chaoskit.explore.plan import late_landings, power_cuts
+from chaoskit.explore.soak import schedules
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.findings import Judgement
+from chaoskit.model.history import History
+from chaoskit.model.points import CallPoint, Point
+from chaoskit.model.schedule import POWER, Fault, Schedule, parse_schedule
+from chaoskit.trial.loading import load
+
+if TYPE_CHECKING:
+    from chaoskit.campaign.run import Options
+
+KILLS_MOST = 3
+"""How many kills a trial of a soak has at most, where nothing else is asked for."""
+
+WAVE = 1
+"""Under which wave the trials of a soak are stored."""
+
+KEPT_MOST = 20
+"""Of how many failed trials the artefacts are kept."""
+
+REPEATED_MOST = 20
+"""How many schedules that failed are repeated: in turn from each finding that was made."""
+
+DRAWN_FROM = "soak.faults"
+"""Under which name the store keeps how many faults besides plain kills were drawn from."""
+
+NOTHING = str(Schedule())
+
+_BADNESS = {"VALID": 0, "UNKNOWN": 1, "INVALID": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class SoakStarted:
+    """A soak of ``seconds`` begins, or goes on after ``spent_s`` and ``trials`` trials."""
+
+    seconds: float
+    spent_s: float
+    trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatsStarted:
+    """``schedules`` failed schedules are to be run ``times`` more times each."""
+
+    schedules: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Soak:
+    """What a soak is asked to do.
+
+    Args:
+        points: where a kill may land.
+        faults: further ones to draw from.
+        seed: decides the order of schedules.
+        kills_max: how many attempts of a trial suffer a fault at most.
+        run_s: how long an undisturbed run takes.
+        seconds: the wall time of the whole soak.
+        most: no trial has this number or a higher one; None: there is always another one.
+        ahead: how many jobs the workers have at a time.
+    """
+
+    points: Sequence[Point]
+    faults: Sequence[Fault]
+    seed: int
+    kills_max: int
+    run_s: float
+    seconds: float
+    most: int | None
+    ahead: int
+
+
+def soak_of(options: Options, first: History, known: Sequence[Point]) -> Soak:
+    """What a campaign's options ask for: everything that was found is drawn from.
+
+    Args:
+        options: of the campaign.
+        first: an undisturbed run.
+        known: the points that undisturbed runs pass.
+    """
+    faults = []
+    if several_processes(known):
+        faults += [Fault("kill-leader", point) for point in known]
+    if "windows" in options.mechanisms:
+        settled = load(options.target).scenario.settled
+        faults += late_landings(first, settled, options.in_flight)
+    if options.power_loss:
+        faults += power_cuts(first, POWER)
+    return Soak(
+        points=known,
+        faults=faults,
+        seed=options.seed,
+        kills_max=options.depth,
+        run_s=sum(body.seconds for _, body in first.attempts),
+        seconds=options.soak_s or 0.0,
+        most=options.max_points,
+        ahead=2 * options.jobs,
+    )
+
+
+def several_processes(known: Sequence[Point]) -> bool:
+    """Whether system calls of another process than the first were seen."""
+    whos = {point.who for point in known if isinstance(point, CallPoint)}
+    return any(part.startswith("p") for who in whos for part in who.split("."))
+
+
+class Soaking:
+    """One soak while it runs.
+
+    Args:
+        store: where its trials go; it has a survey.
+        job: what all its jobs have in common.
+        submit: hands a job to the workers.
+    """
+
+    def __init__(self, store: Store, job: Job, submit: Callable[[Job], Future[bytes]]) -> None:
+        self._store = store
+        self._expectation = self._expected()
+        self._job = msgspec.structs.replace(
+            job, expectation=str(store.expectation_file), trace=False, plan=""
+        )
+        self._submit = submit
+        self._began = time.monotonic()
+        self._before_s = float(store.get(SOAKED_S) or 0)
+        self._worst = {trial.schedule: trial.judgement.verdict for trial in store.trials()}
+        self._failed = sum(row.verdict == "INVALID" for row in store.soaked())
+
+    def _expected(self) -> Expectation:
+        survey = self._store.survey()
+        assert survey is not None
+        return survey[2]
+
+    @property
+    def seconds(self) -> float:
+        """For how long it has gone on, interruptions left out."""
+        return self._before_s + time.monotonic() - self._began
+
+    def trials(
+        self, soak: Soak, stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[SoakStarted | StoredTrial]:
+        """Run trials until the time is over, and those that are running then to their end.
+
+        Args:
+            soak: what is asked for.
+            stop: whether no further trial may begin, whatever time is left.
+        """
+        self._store.put("real", "a soak kills for real")
+        self._store.put(DRAWN_FROM, str(len(soak.faults)))
+        known = {row.position for row in self._store.soaked()}
+        yield SoakStarted(soak.seconds, self._before_s, len(known))
+        drawn = schedules(soak.points, soak.run_s, soak.seed, soak.kills_max, soak.faults)
+        numbered = islice(enumerate(drawn), soak.most)
+        waiting = ((number, schedule) for number, schedule in numbered if number not in known)
+        running: dict[Future[bytes], tuple[int, Schedule]] = {}
+        while True:
+            while len(running) < soak.ahead and self.seconds < soak.seconds and not stop():
+                trial = next(waiting, None)
+                if trial is None:
+                    break
+                running[self._submit(self._job_for(*trial))] = trial
+            if not running:
+                return
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                number, schedule = running.pop(future)
+                (result,) = _results(future)
+                yield self._book(number, schedule, result)
+
+    def _job_for(self, number: int, schedule: Schedule) -> Job:
+        keep = (str(self._store.artefacts(WAVE, number)),) if self._failed < KEPT_MOST else ()
+        return msgspec.structs.replace(self._job, schedules=(str(schedule),), keep=keep)
+
+    def _book(self, number: int, drawn: Schedule, result: Result) -> StoredTrial:
+        judgement, ran = result.judgement, drawn
+        assert judgement is not None
+        if result.landed < drawn.kills:
+            history = History.decode(result.history)
+            ran = part_that_landed(history, drawn)
+            judgement = judge(history, self._expectation, ran)
+        verdict = judgement.verdict
+        trial = StoredTrial(str(ran), WAVE, number, judgement, landed=True, real=True)
+        worst = self._worst.get(str(ran))
+        is_worst = worst is None or _BADNESS[verdict] > _BADNESS[worst]
+        soaked = Soaked(number, str(drawn), str(ran), verdict)
+        history_to_keep = result.history if is_worst else None
+        self._store.put_soaked(soaked, trial, history_to_keep, self.seconds)
+        if is_worst:
+            self._worst[str(ran)] = verdict
+        self._failed += verdict == "INVALID"
+        return trial
+
+    def repeats(self) -> Iterator[RepeatsStarted]:
+        """Run failed schedules again, as far as that was not done, and store what they showed."""
+        expectation = self._expected()
+        failed = failed_trials(self._store, REPEATED_MOST)
+        known = self._store.repeats()
+        waiting = [trial for trial in failed if trial.schedule not in known]
+        if waiting:
+            yield RepeatsStarted(len(waiting), REPEATS)
+        running: dict[Future[bytes], StoredTrial] = {}
+        for trial in waiting:
+            texts = (trial.schedule,) * REPEATS
+            running[self._submit(msgspec.structs.replace(self._job, schedules=texts))] = trial
+        while running:
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                trial = running.pop(future)
+                schedule, shows = parse_schedule(trial.schedule), like(*trial.judgement.roots)
+                histories = [History.decode(result.history) for result in _results(future)]
+                answers = [shows(judge(h, expectation, schedule)) is not None for h in histories]
+                self._store.put_repeats(trial.schedule, summed(answers, first=True))
+
+
+def failed_trials(store: Store, most: int) -> list[StoredTrial]:
+    """Trials with findings, at most so many: in turn from each kind, operation and diagnosis."""
+    groups: dict[Likeness, list[StoredTrial]] = {}
+    for trial in store.trials():
+        if trial.judgement.roots:
+            groups.setdefault(Likeness.of(trial.judgement.roots[0]), []).append(trial)
+    turns = chain.from_iterable(zip_longest(*groups.values()))
+    return list(islice((trial for trial in turns if trial is not None), most))
+
+
+def verdicts(store: Store) -> list[tuple[Soaked, str]]:
+    """Each trial of a soak with its verdict of now: stored trials may have been judged again."""
+    stored = {trial.schedule: trial for trial in store.trials()}
+    found = []
+    for row in store.soaked():
+        trial = stored.get(row.schedule)
+        verdict = row.verdict
+        if trial is not None and (trial.wave, trial.position) == (WAVE, row.position):
+            verdict = trial.judgement.verdict
+        elif trial is not None and trial.judgement.verdict == "VALID":
+            verdict = "VALID"  # no trial of this schedule was worse
+        found.append((row, verdict))
+    return found
+
+
+def soaked_trials(store: Store) -> list[StoredTrial]:
+    """One entry for each trial of a soak in which a fault landed, in the order of their numbers.
+
+    What is stored of trials with one schedule is the worst of them; the others differ from it here
+    by their verdict alone.
+    """
+    stored = {trial.schedule: trial for trial in store.trials()}
+    found = []
+    for row, verdict in verdicts(store):
+        trial = stored.get(row.schedule)
+        if trial is not None and row.schedule != NOTHING:
+            same = trial.judgement.verdict == verdict
+            judgement = trial.judgement if same else Judgement(verdict, end=trial.judgement.end)
+            found.append(msgspec.structs.replace(trial, position=row.position, judgement=judgement))
+    return found
+
+
+def _results(future: Future[bytes]) -> tuple[Result, ...]:
+    return checked(msgspec.msgpack.decode(future.result(), type=Done)).results

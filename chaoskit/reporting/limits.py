@@ -1,0 +1,143 @@
+"""What a campaign's result means, and what a reader might think was covered and was not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from chaoskit.campaign.run import Options
+from chaoskit.campaign.store import Store, StoredTrial
+from chaoskit.campaign.trials import BOUNDED
+from chaoskit.explore.plan import FOREIGN, MAPPED, MEANING, OUTSIDE
+from chaoskit.model.events import TraceNoted
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.schedule import parse_schedule
+from chaoskit.trial.loading import load
+
+SHOWN_MOST = 3
+
+LATE_ONLY = (
+    "the task is right as long as a request in flight has landed before it is resumed, and wrong "
+    "when one lands later: a look-up cannot see what is still under way. A key that the service "
+    "honours, sent with the request, survives both; or wait before looking up, and say "
+    "settled= in the scenario that this is relied on"
+)
+POWER_ONLY = (
+    "the task survives a kill, and not a loss of power: what it did not sync was lost. The disks "
+    "tried are those that POSIX allows; a file system may forgive some (ext4 does for a rename "
+    "over an existing file)"
+)
+
+
+def remarks(store: Store, trials: Sequence[StoredTrial]) -> tuple[str, ...]:
+    """Sentences that explain the verdict as a whole."""
+    return tuple(_remarks(store, trials))
+
+
+def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
+    failed = [parse_schedule(t.schedule) for t in trials if t.judgement.findings]
+    faults = [fault for schedule in failed for faults in schedule.attempts for fault in faults]
+    ways = {"late" if f.is_late else "power" if f.is_power else "kill" for f in faults}
+    if "late" in ways and "kill" not in ways:
+        yield LATE_ONLY
+    if "power" in ways and "kill" not in ways:
+        yield POWER_ONLY
+    why = store.get("real")
+    if why and why != "as asked for":
+        yield f"each trial is a real kill from the start, no copy: {why}"
+    if store.get("resumes") == BOUNDED and not why:
+        yield (
+            "resumes were followed until the world was that of the undisturbed run at two requests "
+            "in a row; the first and the last of each kind of point ran to the end (--resumes full "
+            "lets all of them)"
+        )
+
+
+def not_tested(
+    store: Store,
+    options: Options,
+    expectation: Expectation,
+    points: tuple[int, int],
+    missed: int,
+) -> tuple[str, ...]:
+    """The limits of a campaign, in sentences.
+
+    Args:
+        store: the campaign.
+        options: what was asked for.
+        expectation: what the survey taught.
+        points: how many were found, and tried.
+        missed: random moments that came too late.
+    """
+    return (
+        *_of_points(store, options, points, missed),
+        *_of_the_trace(store),
+        *_of_the_task(store, options, expectation),
+        *_of_the_campaign(store, options),
+    )
+
+
+def _of_points(
+    store: Store, options: Options, points: tuple[int, int], missed: int
+) -> Iterator[str]:
+    used = set(options.mechanisms) | ({"times"} if options.times or options.soak_s else set())
+    yield from (f"{m}: {MEANING[m]}" for m in MEANING if m in used)
+    total, tested = points
+    if tested < total:
+        why = "chosen by --at" if options.only else f"sampled by seed {options.seed}"
+        if options.max_points is None and not options.only:
+            why = "not reached"
+        yield f"{total - tested} of {total} points ({why})"
+    odd = int(store.get("points.odd") or 0)
+    if odd:
+        yield (
+            f"{odd} points that only one of the two undisturbed runs passed: the order of what the "
+            "task does differs from run to run, so this is a sample and nothing was exhausted"
+        )
+    if missed:
+        yield f"{missed} random moments that came after the task's end"
+
+
+def _of_the_trace(store: Store) -> Iterator[str]:
+    survey = store.survey()
+    noted = {(b.what, b.detail) for h in survey[:2] for _, b in h.of(TraceNoted)} if survey else ()
+    if mapped := _details(noted, MAPPED):
+        yield f"stores into mapped files, which are no system calls: {mapped}"
+    if outside := _details(noted, OUTSIDE):
+        yield f"changes outside the work folder and the known services: {outside}"
+    if foreign := _details(noted, FOREIGN):
+        yield f"calls by another architecture's table: {foreign}"
+
+
+def _details(noted: Iterable[tuple[str, str]], what: str) -> str:
+    found = sorted(detail for kind, detail in noted if kind == what)
+    more = f" and {len(found) - SHOWN_MOST} more" if len(found) > SHOWN_MOST else ""
+    return ", ".join(found[:SHOWN_MOST]) + more
+
+
+def _of_the_task(store: Store, options: Options, expectation: Expectation) -> Iterator[str]:
+    if not expectation.ordered and not expectation.steps and expectation.order:
+        yield (
+            "redone steps: requests overlap, so that a successor proves nothing; report steps "
+            "with probe.step"
+        )
+    if options.target.command is None and store.get("forked"):
+        yield (
+            "another hash seed in the resume: attempts of a Python function are forks of one "
+            "process; give it as command= to start each one cold"
+        )
+        settled = load(options.target).scenario.settled
+        if settled and options.in_flight:
+            yield f"late landing of {', '.join(settled)}: the scenario says that it relies on none"
+
+
+def _of_the_campaign(store: Store, options: Options) -> Iterator[str]:
+    finished = store.get("finished")
+    if finished is None:
+        yield "the rest of an interrupted campaign: the same command goes on with it"
+    elif finished.startswith("the time limit"):
+        yield f"what was left when {finished}"
+    if not options.in_flight:
+        yield "requests that land after the resume has begun (--in-flight late:1)"
+    if not options.power_loss:
+        yield "power loss: SIGKILL keeps what the kernel has (--power-loss)"
+    yield "several resumers at once"

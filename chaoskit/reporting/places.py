@@ -1,0 +1,127 @@
+"""Where a kill was: between which deeds of the task, and in which line of its code."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaoskit.model.events import CallSeen, EffectApplied, ReplySent, RequestReceived
+from chaoskit.model.history import History
+from chaoskit.model.points import CallPoint, Point, WindowPoint
+from chaoskit.model.schedule import Fault
+
+CodeLocation = tuple[str, int, str]
+"""File, line and function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``between``: the effect and the writes on each side, in words; ``code``: empty if unknown."""
+
+    between: str
+    code: str
+    file: str = ""
+    line: int = 0
+    function: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Deed:
+    """Something that the undisturbed run changed, and where in its history."""
+
+    index: int
+    name: str
+    effect: bool
+
+
+class Places:
+    """Finds places of the first attempt, by an undisturbed run and what was seen of its lines."""
+
+    def __init__(self, survey: History | None, locations: Mapping[str, CodeLocation]) -> None:
+        self._locations = locations
+        self._indexes: dict[str, int] = {}
+        self._deeds: list[_Deed] = []
+        self._calls: list[int] = []
+        if survey is not None:
+            self._read(survey)
+
+    def _read(self, survey: History) -> None:
+        asked: dict[int, RequestReceived] = {}
+        for event in survey.events:
+            body = event.body
+            if getattr(body, "attempt", 1) != 1:
+                continue
+            if isinstance(body, CallSeen):
+                self._indexes[body.call] = event.index
+                self._calls.append(event.index)
+                if not body.sends:
+                    self._deeds.append(_Deed(event.index, body.call, effect=False))
+            elif isinstance(body, RequestReceived):
+                asked[body.request] = body
+                self._indexes[_window(body, "received")] = event.index
+                self._indexes.setdefault(_window(body, "applied"), event.index)
+            elif isinstance(body, EffectApplied) and body.request in asked:
+                request = asked[body.request]
+                name = f"{request.service}.{request.operation}#{request.ordinal}"
+                self._indexes[_window(request, "applied")] = event.index
+                self._deeds.append(_Deed(event.index, name, effect=True))
+            elif isinstance(body, ReplySent) and body.request in asked:
+                self._indexes[_window(asked[body.request], "answered")] = event.index
+
+    def of(self, fault: Fault) -> Place:
+        """Where ``fault`` of a first attempt took place."""
+        point = fault.point
+        location = self._locations.get(str(point))
+        if location is None:
+            return Place(self._between(point), "")
+        file, line, function = location
+        shown = _short(file)
+        code = f"{shown}:{line} in {function}"
+        return Place(self._between(point), code, shown, line, function)
+
+    def _between(self, point: Point) -> str:
+        split = self._split(point)
+        if split is None:
+            return ""
+        done = [deed for deed in self._deeds if deed.index < split]
+        effects = [deed for deed in done if deed.effect]
+        before = effects[-1:]
+        if done and done[-1] not in before:
+            before.append(done[-1])
+        after = next((deed for deed in self._deeds if deed.index >= split), None)
+        words = []
+        if before:
+            words.append("after " + " and ".join(deed.name for deed in before))
+        if after is not None:
+            words.append(f"before {after.name}")
+        return ", ".join(words)
+
+    def _split(self, point: Point) -> float | None:
+        """What has happened at a point: every event with a smaller index than this."""
+        if isinstance(point, CallPoint):
+            base = CallPoint(point.call, point.target, point.ordinal, who=point.who)
+            index = self._indexes.get(str(base))
+            if index is None:
+                return None
+            if point.side == "after":  # and what was sent has landed by then
+                return next((call for call in self._calls if call > index), math.inf)
+            return index + 0.5 if point.side == "short" else index
+        if isinstance(point, WindowPoint):
+            index = self._indexes.get(str(point))
+            return None if index is None else index + 0.5
+        return None
+
+
+def _window(request: RequestReceived, window: str) -> str:
+    return f"{request.service}.{request.operation}#{request.ordinal}.{window}"
+
+
+def _short(file: str) -> str:
+    """A path as a reader would write it."""
+    try:
+        return os.fspath(Path(file).resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return file

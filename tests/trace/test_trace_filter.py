@@ -1,0 +1,165 @@
+"""The seccomp filter, run instruction by instruction on every call that there may be."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Mapping
+
+import pytest
+
+from chaoskit.trace.abi import ABIS, Abi
+from chaoskit.trace.filter import FOREIGN, program
+
+ALLOW, TRACE, ERRNO = "allow", "trace", "errno"
+ACTIONS = {0x7FFF0000: ALLOW, 0x7FF00000: TRACE, 0x00050000: ERRNO}
+I386, X32 = 0x40000003, 0x40000000
+NUMBERS = range(1024)
+"""Linux has some 470 calls; further numbers must not matter either."""
+
+SLEEPS = ("nanosleep", "clock_nanosleep")
+DEPENDS = ("open", "openat", "mmap")
+"""Calls of which the arguments decide."""
+
+O_RDONLY, O_WRONLY, O_RDWR, O_CREAT, O_EXCL, O_TRUNC, O_APPEND = 0, 1, 2, 0o100, 0o200, 0o1000, 8
+O_CLOEXEC, O_TMPFILE_ONLY = 0o2000000, 0o20000000
+PROT_READ, PROT_WRITE = 1, 2
+MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_ANONYMOUS = 1, 2, 3, 0x20
+
+
+def verdict(
+    code: bytes, arch: int, number: int, arguments: Mapping[int, int] | None = None
+) -> tuple[str, int]:
+    """What the kernel would do with one call: a classic BPF machine in twenty lines."""
+    given = arguments or {}
+    values = [given.get(at, 0) for at in range(6)]
+    data = struct.pack("=iIQ6Q", number - (1 << 32 if number >> 31 else 0), arch, 0, *values)
+    instructions = list(struct.iter_unpack("=HBBI", code))
+    accumulator, at = 0, 0
+    for _ in instructions:  # jumps go forwards only, so no program takes more steps
+        operation, if_true, if_false, value = instructions[at]
+        at += 1
+        if operation == 0x06:
+            return ACTIONS[value & 0xFFFF0000], value & 0xFFFF
+        if operation == 0x20:
+            (accumulator,) = struct.unpack_from("=I", data, value)
+            continue
+        holds = {
+            0x15: accumulator == value,
+            0x35: accumulator >= value,
+            0x45: bool(accumulator & value),
+        }[operation]
+        at += if_true if holds else if_false
+    raise AssertionError("the program has no end")
+
+
+@pytest.fixture(params=sorted(ABIS))
+def abi(request: pytest.FixtureRequest) -> Abi:
+    """Each of the tables."""
+    return ABIS[request.param]
+
+
+def test_what_is_traced_is_exactly_the_table(abi: Abi) -> None:
+    """Of all numbers, those of state-changing calls are traced and every other one runs freely."""
+    code = program(abi)
+    special = {abi.numbers[name] for name in (*DEPENDS, "io_uring_setup") if name in abi.numbers}
+    for number in NUMBERS:
+        if number not in special:
+            expected = TRACE if number in abi.kinds() else ALLOW
+            assert verdict(code, abi.audit, number) == (expected, 0), number
+
+
+def test_arguments_of_other_calls_do_not_matter(abi: Abi) -> None:
+    """A call is traced or not whatever its arguments are, but for opening and mapping."""
+    code = program(abi)
+    special = {abi.numbers[name] for name in DEPENDS if name in abi.numbers}
+    everything = dict.fromkeys(range(6), (1 << 64) - 1)
+    for number in set(NUMBERS) - special:
+        assert verdict(code, abi.audit, number, everything) == verdict(code, abi.audit, number)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (O_RDONLY, ALLOW),
+        (O_RDONLY | O_CLOEXEC, ALLOW),
+        (O_WRONLY, ALLOW),
+        (O_RDWR | O_APPEND, ALLOW),
+        (O_RDWR | O_EXCL, ALLOW),
+        (O_WRONLY | O_CREAT, TRACE),
+        (O_RDONLY | O_CREAT | O_CLOEXEC, TRACE),
+        (O_WRONLY | O_TRUNC, TRACE),
+        (O_RDWR | O_CREAT | O_EXCL, TRACE),
+        (O_RDWR | O_TMPFILE_ONLY, TRACE),
+    ],
+)
+def test_opening_stops_where_it_creates_or_truncates(abi: Abi, flags: int, expected: str) -> None:
+    """Opening what is there changes nothing and stops nowhere, also for writing."""
+    code = program(abi)
+    for name, at in (("open", 1), ("openat", 2)):
+        if name in abi.numbers:
+            got = verdict(code, abi.audit, abi.numbers[name], {at: flags, at + 1: O_CREAT})
+            assert got == (expected, 0), name
+
+
+@pytest.mark.parametrize(
+    ("protection", "flags", "expected"),
+    [
+        (PROT_READ | PROT_WRITE, MAP_PRIVATE, ALLOW),
+        (PROT_READ, MAP_SHARED, ALLOW),
+        (0, MAP_SHARED, ALLOW),
+        (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ALLOW),
+        (PROT_WRITE, MAP_SHARED, TRACE),
+        (PROT_READ | PROT_WRITE, MAP_SHARED, TRACE),
+        (PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE, TRACE),
+    ],
+)
+def test_mapping_stops_where_stores_would_change_the_file(
+    abi: Abi, protection: int, flags: int, expected: str
+) -> None:
+    """A private mapping is the process's own; one that is shared and written to is the file."""
+    got = verdict(program(abi), abi.audit, abi.numbers["mmap"], {2: protection, 3: flags})
+    assert got == (expected, 0)
+
+
+def test_rings_are_not_there(abi: Abi) -> None:
+    """A program that asks for an io_uring is told that the kernel has none."""
+    got = verdict(program(abi), abi.audit, abi.numbers["io_uring_setup"])
+    assert got == (ERRNO, errno.ENOSYS)
+
+
+def test_sleeps_are_skipped_on_request_only(abi: Abi) -> None:
+    """They run as they are, or return success at once; nothing else differs between the two."""
+    plain, skipping = program(abi), program(abi, skip_sleeps=True)
+    sleeps = {abi.numbers[name] for name in SLEEPS}
+    for number in NUMBERS:
+        usual, asked = (verdict(code, abi.audit, number) for code in (plain, skipping))
+        assert (usual, asked) == (
+            ((ALLOW, 0), (ERRNO, 0)) if number in sleeps else (usual, usual)
+        ), number
+
+
+@pytest.mark.parametrize("skip_sleeps", [False, True])
+def test_calls_by_another_table_are_told_apart(abi: Abi, *, skip_sleeps: bool) -> None:
+    """Whatever comes from another architecture, or from x32, is traced as foreign, rings too."""
+    code = program(abi, skip_sleeps=skip_sleeps)
+    other = next(some.audit for some in ABIS.values() if some.audit != abi.audit)
+    for number in NUMBERS:
+        for arch in (I386, other):
+            assert verdict(code, arch, number) == (TRACE, FOREIGN)
+        assert verdict(code, abi.audit, number | X32) == (TRACE, FOREIGN)
+    assert verdict(code, abi.audit, 0xFFFFFFFF) == (TRACE, FOREIGN)  # what skips a call
+
+
+def test_the_kernel_takes_the_program(abi: Abi) -> None:
+    """It is short enough, each jump stays inside, and no path leaves it without an answer."""
+    for code in (program(abi), program(abi, skip_sleeps=True)):
+        instructions = list(struct.iter_unpack("=HBBI", code))
+        assert len(instructions) <= 4096
+        last = len(instructions) - 1
+        assert instructions[last][0] == 0x06
+        for at, (operation, if_true, if_false, _) in enumerate(instructions):
+            if operation in {0x15, 0x35, 0x45}:
+                assert at + 1 + max(if_true, if_false) <= last
+            else:
+                assert operation in {0x06, 0x20}
