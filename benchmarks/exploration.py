@@ -4,8 +4,9 @@
 
 The task is the forty steps of ``scenarios/exact/forty_steps.py``. The rows:
 
-    chaoskit, calls     the whole command, survey and confirmation by real kills included; once
-                        before everything else and once after it
+    chaoskit, calls     the whole command, survey and confirmation by real kills included; before
+                        everything else and once more after it, and by one worker, which also
+                        says how many different states there are
     (a)                 each point by a cold Python that is killed there and one that resumes: in a
                         plain loop with strace, and by chaoskit with nothing copied or forked
     (b)                 chaoskit with the windows of requests for its points
@@ -27,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from benchmarks.exploration_campaigns import cold_prefixes, cold_surveys, explore
+from benchmarks.exploration_campaigns import Worlds, cold_prefixes, cold_surveys, explore
 from benchmarks.exploration_loops import strace_prefixes, timers
 from benchmarks.exploration_peer import peer_rows
 from benchmarks.exploration_rows import JOURNALS, Row, Setting
@@ -36,37 +37,46 @@ from chaoskit.trial.workspace import default_root
 TITLES = ("trials", "states", "seconds", "trials/s", "states/s", "times", "found")
 
 NOTES = """\
-states/s: different crash states judged per second of wall time; times: chaoskit's (mean of its two
-rows) over this row's. ~: extrapolated from the measured trials. found: duplicates reported among
-the measured trials. Trials of others count as a state each, which flatters them; (a) visits the
-points of the first row, and knows no state from another."""
+states/s: different crash states judged per second of wall time. times: the mean of the first two
+rows' states/s over this row's. ~: extrapolated from the measured trials. found: how many of the
+measured trials were reported as a duplicate. Each trial of (d) counts as a state of its own, which
+flatters it. (a) and (c) cannot know which points have a state in common; their states are counted
+by what chaoskit knows of them."""
 
 
 def measure(setting: Setting) -> list[Row]:
     """Every row, in the order of the table."""
     _say("chaoskit by calls")
-    first, worlds = explore(setting, "calls")
+    alone, worlds = explore(setting, "calls", 1)
+    first, _ = explore(setting, "calls", setting.jobs)
     _say("chaoskit by windows")
-    windows, _ = explore(setting, "windows")
+    exact, _ = explore(setting, "windows", 1)
+    windows, _ = explore(setting, "windows", setting.jobs)
     _say("two recorded cold runs, then (a)")
     surveys = cold_surveys(setting)
-    by_strace = strace_prefixes(setting, first.states)
-    by_chaoskit = cold_prefixes(setting, surveys, first.states)
+    by_strace = strace_prefixes(setting, before_calls(worlds))
+    by_chaoskit = cold_prefixes(setting, surveys, alone.states)
     _say("(c)")
     timed = timers(setting, surveys, worlds)
     _say("(d)")
     peers = peer_rows(setting)
     _say("chaoskit by calls once more")
-    again, _ = explore(setting, "calls")
+    again, _ = explore(setting, "calls", setting.jobs)
     return [
-        first,
-        replace(again, name=f"{again.name}, again"),
+        replace(first, states=alone.states),
+        replace(again, states=alone.states, name=f"{again.name}, again"),
+        alone,
         by_strace,
         by_chaoskit,
-        replace(windows, name=f"(b) {windows.name}"),
+        replace(windows, states=exact.states, name=f"(b) {windows.name}"),
         *timed,
         *peers,
     ]
+
+
+def before_calls(worlds: Worlds) -> int:
+    """How many of the states a kill before some call leads to: all that strace can do."""
+    return len({world for schedule, world in worlds.items() if "+" not in schedule})
 
 
 def table(rows: Sequence[Row]) -> str:

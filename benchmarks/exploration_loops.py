@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.exploration_rows import ROOT, Pace, Row, Setting
+from benchmarks.exploration_rows import ROOT, Pace, Row, Setting, spread
 from benchmarks.exploration_service import REFERENCE, Service, payments, twice
 from benchmarks.exploration_timers import expected_trials, stays
 from chaoskit.model.history import History
@@ -42,15 +42,14 @@ def strace_prefixes(setting: Setting, states: float) -> Row:
     if shutil.which("strace") is None:
         return Row(name=name, note="not measured: strace is not installed")
     calls = _recorded(setting)
-    number = min(setting.sample, len(calls))
-    chosen = [calls[int((i + 0.5) * len(calls) / number)] for i in range(number)]
+    chosen = spread(calls, setting.sample)
     looped = _loops(setting, [_at_call(call, when) for call, when in chosen])
     return Row(
         name=name,
         trials=len(calls),
         states=states,
         seconds=looped.pace.seconds(len(calls)),
-        measured=number,
+        measured=len(chosen),
         found=looped.found,
         details={"trials_per_second": looped.pace.rate, "missed": looped.missed},
     )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parents[1]
 JOURNALS = {"wal": "WAL", "delete": "DELETE"}
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +81,18 @@ class Row:
     def rate(self) -> float:
         """Crash states judged per second; 0 where nothing was measured."""
         return self.states / self.seconds if self.seconds else 0.0
+
+
+def spread(found: Sequence[Item], most: int) -> list[Item]:
+    """At most ``most`` of ``found``: one of each of so many stretches of equal length.
+
+    Chance picks the one: the calls of the steps repeat, and an even distance would often hit the
+    same call of each step.
+    """
+    number = min(most, len(found))
+    edges = [len(found) * i // number for i in range(number + 1)]
+    chance = random.Random("spread")
+    return [found[chance.randrange(one, two)] for one, two in pairwise(edges)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import msgspec
 from chaoskit.campaign.jobs import Job, Session, checked, trial_timeout_s
 from chaoskit.campaign.trials import Result
 from chaoskit.checkers.check import judge
+from chaoskit.explore.plan import Mechanism
 from chaoskit.explore.survey import expect
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
@@ -47,19 +48,20 @@ class Tried:
 class Bench:
     """Use as a context manager. Inputs of another length have surveys of their own.
 
+    The surveys tell of every point that the ``mechanisms`` need.
+
     Attributes:
-        traces: whether the surveys tell of every system call.
         trials: how many were run.
         surveys: how many; each of them is two runs.
     """
 
     def __init__(
-        self, target: Target, seed: int, work_root: str = "", *, trace: bool = False
+        self, target: Target, seed: int, work_root: str = "", mechanisms: Sequence[Mechanism] = ()
     ) -> None:
         self._target = target
         self._session = Session()
         self._job = Job(target=target, seed=seed, work_root=work_root)
-        self.traces = trace
+        self._mechanisms = tuple(mechanisms)
         self._surveyed: dict[int | None, Surveyed] = {}
         self.trials = 0
         self.surveys = 0
@@ -78,20 +80,20 @@ class Bench:
     def survey(self, take: int | None = None) -> Surveyed:
         """What undisturbed runs with the first ``take`` items of the inputs teach."""
         if take not in self._surveyed:
-            job = msgspec.structs.replace(self._job, take=take, trace=self.traces)
+            job = self._telling(msgspec.structs.replace(self._job, take=take))
             first, second = (History.decode(result.history) for result in self._perform(job))
             expectation = expect(first, second, load(self._target, take).scenario)
             self._surveyed[take] = Surveyed(first, second, expectation)
             self.surveys += 1
         return self._surveyed[take]
 
-    def trial(self, schedule: Schedule, take: int | None = None, *, trace: bool = False) -> Tried:
+    def trial(self, schedule: Schedule, take: int | None = None, *, tell: bool = False) -> Tried:
         """Run ``schedule`` once by real kills.
 
         Args:
             schedule: the faults.
             take: how many leading items of the inputs; None: all of them.
-            trace: the history also tells of every system call.
+            tell: the history tells of as many points as the surveys do, which takes its time.
         """
         expectation = self.survey(take).expectation
         scenario = load(self._target, take).scenario
@@ -99,13 +101,16 @@ class Bench:
             self._job,
             schedules=(str(schedule),),
             timeout_s=scenario.timeout_s or trial_timeout_s(expectation),
-            trace=trace,
             take=take,
         )
-        (result,) = self._perform(job)
+        (result,) = self._perform(self._telling(job) if tell else job)
         self.trials += 1
         history = History.decode(result.history)
         return Tried(schedule, history, judge(history, expectation, schedule))
+
+    def _telling(self, job: Job) -> Job:
+        trace, lines = "calls" in self._mechanisms, "lines" in self._mechanisms
+        return msgspec.structs.replace(job, trace=trace, lines=lines)
 
     def _perform(self, job: Job) -> Sequence[Result]:
         return checked(self._session.perform(job)).results

@@ -35,7 +35,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     ``expectation`` is the file that holds it, written once and read once by each worker: it may
     be large. ``plan`` is the file with all schedules of the wave, for those who run them from
-    snapshots; ``numbers`` are the places of this job's in it. ``trace``: every call is told of.
+    snapshots; ``numbers`` are the places of this job's in it. ``trace``: every call is told of,
+    ``lines``: every line of a Python task.
     ``locate``: only see which line of the task is running at these points.
     ``keep`` names the folder for each trial's artefacts, should it fail. ``take``: only so many
     leading items of the inputs.
@@ -50,6 +51,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     locate: tuple[str, ...] = ()
     trace: bool = False
+    lines: bool = False
     resumes: str = FULL
     skip_sleeps: bool = False
     keep: tuple[str, ...] = ()
@@ -135,6 +137,7 @@ class Session:
 
         supervisor.tracing = job.trace
         supervisor.skip_sleeps = job.skip_sleeps
+        supervisor.lines = job.lines
         if job.locate:
             located = await supervisor.locate(map(parse_point, job.locate))
             return Done(

@@ -8,7 +8,7 @@ from chaoskit.explore.plan import Mechanism
 from chaoskit.trial.ladder import Rung, tracing
 
 BEST: tuple[Mechanism, ...] = ("calls", "windows")
-PORTABLE: tuple[Mechanism, ...] = ("windows", "crossings")
+PORTABLE: tuple[Mechanism, ...] = ("windows", "crossings", "lines")
 
 
 @lru_cache(maxsize=1)

@@ -442,6 +442,7 @@ class _Campaign:
             expectation=str(self._store.expectation_file),
             plan=self._plan_file,
             trace="calls" in self._options.mechanisms and wave < self._options.depth,
+            lines="lines" in self._options.mechanisms and wave < self._options.depth,
             keep=tuple(str(self._store.artefacts(wave, position)) for position, _ in batch),
         )
 
@@ -451,6 +452,7 @@ class _Campaign:
             seed=self._options.seed,
             timeout_s=self._options.timeout_s,
             trace="calls" in self._options.mechanisms,
+            lines="lines" in self._options.mechanisms,
             skip_sleeps=self._options.skip_sleeps,
             resumes=self._resumes,
             work_root=self._options.work_root,

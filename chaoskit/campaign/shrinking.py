@@ -18,19 +18,19 @@ from dataclasses import dataclass
 import msgspec
 
 from chaoskit.campaign.bench import Bench
+from chaoskit.campaign.mechanisms import best
 from chaoskit.campaign.repeating import REPEATS, Likeness, like, named
 from chaoskit.campaign.replay import Outcome, Replayed, replay
 from chaoskit.campaign.run import Options
 from chaoskit.campaign.store import Store
 from chaoskit.explore.landed import part_that_landed, places_of_times
-from chaoskit.explore.plan import Mechanism, points
+from chaoskit.explore.plan import LINE, Mechanism, points
 from chaoskit.explore.shrink import MOST, Candidate, Shrinker
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, CrossingPoint, Point, WindowPoint
 from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.token import ReplayToken
-from chaoskit.trial.ladder import tracing
 from chaoskit.trial.loading import load
 
 ORDER = (
@@ -140,7 +140,7 @@ def shrink(
     chosen = tuple(effort.mechanisms) or _mechanisms(parse_schedule(token.schedule))
     items = _items(token)
     cut_off = False
-    with Bench(token.target, token.seed, effort.work_root, trace="calls" in chosen) as bench:
+    with Bench(token.target, token.seed, effort.work_root, chosen) as bench:
         start = None
         if not bench.survey(token.take).expectation.problems:
             start = known if known is not None else _start(bench, token)
@@ -194,12 +194,12 @@ class _Search:
 def _start(bench: Bench, token: ReplayToken) -> Known | None:
     """The token's own trial, repeated until it shows the finding; any other where it never does.
 
-    Each second one is traced where calls are of interest: it tells more, but takes its time.
+    Each second one tells of more points, for which it takes more time.
     """
     schedule = parse_schedule(token.schedule)
     other = None
     for number in range(REPEATS):
-        tried = bench.trial(schedule, token.take, trace=bench.traces and number % 2 == 0)
+        tried = bench.trial(schedule, token.take, tell=number % 2 == 0)
         finding = named(token.fingerprint)(tried.judgement)
         if finding is not None:
             return Known(tried.history, finding)
@@ -218,16 +218,23 @@ def _orders(
 
 
 def _mechanisms(schedule: Schedule) -> tuple[Mechanism, ...]:
-    """Those that the points of ``schedule`` come from; all that work here where it has a time."""
+    """Those that the points of ``schedule`` come from; the best that work here for a time."""
     if schedule.timed:
-        return ("calls", "windows", "crossings") if tracing().works else ("windows", "crossings")
-    kinds: dict[Mechanism, type[Point]] = {
-        "calls": CallPoint,
-        "windows": WindowPoint,
-        "crossings": CrossingPoint,
-    }
-    there = {type(fault.point) for faults in schedule.attempts for fault in faults}
-    return tuple(mechanism for mechanism, kind in kinds.items() if kind in there)
+        return tuple(dict.fromkeys((*best(), "crossings")))
+    every = [fault.point for faults in schedule.attempts for fault in faults]
+    return tuple(dict.fromkeys(map(_mechanism, every)))
+
+
+def _mechanism(point: Point) -> Mechanism:
+    match point:
+        case CallPoint():
+            return "calls"
+        case WindowPoint():
+            return "windows"
+        case CrossingPoint() if point.name.startswith(LINE):
+            return "lines"
+        case _:
+            return "crossings"
 
 
 def _items(token: ReplayToken) -> int | None:

@@ -54,6 +54,9 @@ REPEATED_MOST = 20
 DRAWN_FROM = "soak.faults"
 """Under which name the store keeps how many faults besides plain kills were drawn from."""
 
+RUN_S = "soak.run_s"
+"""Under which name the store keeps how long an undisturbed run takes."""
+
 NOTHING = str(Schedule())
 
 _BADNESS = {"VALID": 0, "UNKNOWN": 1, "INVALID": 2}
@@ -85,7 +88,6 @@ class Soak:
         faults: further ones to draw from.
         seed: decides the order of schedules.
         kills_max: how many attempts of a trial suffer a fault at most.
-        run_s: how long an undisturbed run takes.
         seconds: the wall time of the whole soak.
         most: no trial has this number or a higher one; None: there is always another one.
         ahead: how many jobs the workers have at a time.
@@ -95,7 +97,6 @@ class Soak:
     faults: Sequence[Fault]
     seed: int
     kills_max: int
-    run_s: float
     seconds: float
     most: int | None
     ahead: int
@@ -122,7 +123,6 @@ def soak_of(options: Options, first: History, known: Sequence[Point]) -> Soak:
         faults=faults,
         seed=options.seed,
         kills_max=options.depth,
-        run_s=sum(body.seconds for _, body in first.attempts),
         seconds=options.soak_s or 0.0,
         most=options.max_points,
         ahead=2 * options.jobs,
@@ -148,7 +148,7 @@ class Soaking:
         self._store = store
         self._expectation = self._expected()
         self._job = msgspec.structs.replace(
-            job, expectation=str(store.expectation_file), trace=False, plan=""
+            job, expectation=str(store.expectation_file), trace=False, lines=False, plan=""
         )
         self._submit = submit
         self._began = time.monotonic()
@@ -175,11 +175,12 @@ class Soaking:
             soak: what is asked for.
             stop: whether no further trial may begin, whatever time is left.
         """
-        self._store.put("real", "a soak kills for real")
+        self._store.put("real", "it is a soak")
         self._store.put(DRAWN_FROM, str(len(soak.faults)))
         known = {row.position for row in self._store.soaked()}
         yield SoakStarted(soak.seconds, self._before_s, len(known))
-        drawn = schedules(soak.points, soak.run_s, soak.seed, soak.kills_max, soak.faults)
+        run_s = self._run_s()
+        drawn = schedules(soak.points, run_s, soak.seed, soak.kills_max, soak.faults)
         numbered = islice(enumerate(drawn), soak.most)
         waiting = ((number, schedule) for number, schedule in numbered if number not in known)
         running: dict[Future[bytes], tuple[int, Schedule]] = {}
@@ -197,9 +198,22 @@ class Soaking:
                 (result,) = _results(future)
                 yield self._book(number, schedule, result)
 
+    def _run_s(self) -> float:
+        """How long an undisturbed run takes; the surveys were slowed down by being looked at."""
+        known = self._store.get(RUN_S)
+        if known is None:
+            (result,) = _results(self._submit(self._job_of(NOTHING)))
+            history = History.decode(result.history)
+            known = f"{sum(body.seconds for _, body in history.attempts):.6f}"
+            self._store.put(RUN_S, known)
+        return float(known)
+
+    def _job_of(self, *schedules: str, keep: tuple[str, ...] = ()) -> Job:
+        return msgspec.structs.replace(self._job, schedules=schedules, keep=keep)
+
     def _job_for(self, number: int, schedule: Schedule) -> Job:
         keep = (str(self._store.artefacts(WAVE, number)),) if self._failed < KEPT_MOST else ()
-        return msgspec.structs.replace(self._job, schedules=(str(schedule),), keep=keep)
+        return self._job_of(str(schedule), keep=keep)
 
     def _book(self, number: int, drawn: Schedule, result: Result) -> StoredTrial:
         judgement, ran = result.judgement, drawn
@@ -230,8 +244,7 @@ class Soaking:
             yield RepeatsStarted(len(waiting), REPEATS)
         running: dict[Future[bytes], StoredTrial] = {}
         for trial in waiting:
-            texts = (trial.schedule,) * REPEATS
-            running[self._submit(msgspec.structs.replace(self._job, schedules=texts))] = trial
+            running[self._submit(self._job_of(*[trial.schedule] * REPEATS))] = trial
         while running:
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:

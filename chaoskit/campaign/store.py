@@ -284,9 +284,10 @@ class Store:
         return History.decode(zlib.decompress(row[0]))
 
     def histories(self, wave: int) -> Iterator[tuple[Schedule, History]]:
-        """Every finished trial of one wave, but for those that shared another one's resume."""
+        """Every trial of one wave without a finding that did not share another one's resume."""
         for schedule, data in self._db.execute(
-            "SELECT schedule, history FROM trials WHERE wave = ? AND NOT shared ORDER BY position",
+            "SELECT schedule, history FROM trials WHERE wave = ? AND NOT shared "
+            'AND judgement NOT LIKE \'%"verdict":"INVALID"%\' ORDER BY position',
             (wave,),
         ):
             yield parse_schedule(schedule), History.decode(zlib.decompress(data))

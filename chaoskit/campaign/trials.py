@@ -10,7 +10,7 @@ real kill, whose result is the one that counts; and so is a sample of the others
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -96,12 +96,16 @@ async def real_trial(
 
 
 def plan_of(schedules: Sequence[Schedule]) -> Plan:
-    """The beginnings of ``schedules``, and their last faults."""
-    found: dict[Schedule, list[Fault]] = {}
+    """The beginnings of ``schedules``, and their last faults; and the way to each beginning."""
+    found: dict[Schedule, dict[Fault, None]] = {}
     for schedule in schedules:
-        if schedule.attempts and len(schedule.attempts[-1]) == 1:
-            found.setdefault(_beginning(schedule), []).append(_last(schedule))
-    return found
+        if not schedule.attempts or len(schedule.attempts[-1]) != 1:
+            continue
+        while schedule.attempts and len(schedule.attempts[-1]) == 1:
+            before = _beginning(schedule)
+            found.setdefault(before, {})[_last(schedule)] = None
+            schedule = before  # noqa: PLW2901 - up the way, which is short
+    return {before: tuple(faults) for before, faults in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,7 @@ class Darkroom:
         self._twins: dict[tuple[bytes, int], _Twin] = {}
         self._confirmed: set[frozenset[str]] = set()
         self._undisturbed = Undisturbed(supervisor.world.reader) if resumes == BOUNDED else None
-        self._ends: dict[Schedule, set[Fault]] = {}
+        self._whole: set[Schedule] | None = None
 
     async def trial(
         self, schedule: Schedule, plan: Plan, expectation: Expectation, keep: Keep, number: int
@@ -182,19 +186,20 @@ class Darkroom:
         return number % SAMPLE_EVERY == 0
 
     def _horizon(self, schedule: Schedule, plan: Plan, expectation: Expectation) -> Horizon | None:
-        """How far to follow a resume; None: to its end, as the first and last of each kind are."""
+        """How far to follow a resume; None: to its end. So are the first and last of each kind."""
         undisturbed = self._undisturbed
         if undisturbed is None or undisturbed.end is None or schedule.attempts[-1][0].is_late:
             return None
-        before = _beginning(schedule)
-        if before not in self._ends:
-            self._ends[before] = _ends_of_kinds(plan.get(before, ()))
-        if _last(schedule) in self._ends[before]:
-            return None
-        return Horizon(undisturbed, lambda effects: breaks_the_contract(effects, expectation))
+        if self._whole is None:
+            self._whole = set(ends_of_kinds(plan))
+        return Horizon(
+            undisturbed,
+            lambda effects: breaks_the_contract(effects, expectation),
+            how="noted" if schedule in self._whole else "at once",
+        )
 
     def _learn(self, history: History, judgement: Judgement, *, again: bool) -> None:
-        bounded = any(True for _ in history.of(ResumeBounded))
+        bounded = any(not body.followed for _, body in history.of(ResumeBounded))
         if self._undisturbed is None or again or bounded or judgement.verdict != "VALID":
             return
         if history.completed:
@@ -221,8 +226,12 @@ class Darkroom:
             since = Resumed(snapshot, before)
             self._forget(len(before.attempts))
         faults = plan.get(before, ())
-        learn = self._undisturbed if since is None else None
-        album = self._albums[before] = await self._supervisor.record(faults, since, learn)
+        learn, horizon = None, None
+        if self._undisturbed is not None:
+            learn = self._undisturbed if since is None else None
+            if since is not None:
+                horizon = Horizon(self._undisturbed, lambda _: False, how="gently")
+        album = self._albums[before] = await self._supervisor.record(faults, since, learn, horizon)
         return album
 
     def _forget(self, depth: int) -> None:
@@ -274,15 +283,18 @@ def _failure(judgement: Judgement) -> frozenset[str]:
     return frozenset(finding.fingerprint for finding in judgement.roots)
 
 
-def _ends_of_kinds(faults: Sequence[Fault]) -> set[Fault]:
-    """The first and the last fault of each kind, which is a fault without its number."""
-    first: dict[str, Fault] = {}
-    last: dict[str, Fault] = {}
-    for fault in faults:
-        kind = re.sub(r"#[0-9]+", "", str(fault))
-        first.setdefault(kind, fault)
-        last[kind] = fault
-    return {*first.values(), *last.values()}
+def ends_of_kinds(plan: Plan) -> Iterator[Schedule]:
+    """The first and the last schedule of each kind, whose faults are the same but for numbers."""
+    first: dict[str, Schedule] = {}
+    last: dict[str, Schedule] = {}
+    for before, faults in plan.items():
+        for fault in faults:
+            schedule = before.then(fault)
+            kind = f"{len(before.attempts)} {re.sub(r'#[0-9]+', '', str(fault))}"
+            first.setdefault(kind, schedule)
+            last[kind] = schedule
+    yield from first.values()
+    yield from last.values()
 
 
 def _kinds(judgement: Judgement) -> str:

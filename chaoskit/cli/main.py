@@ -27,6 +27,7 @@ _COMMANDS = {
     "judge": ("chaoskit.cli.again", "judge"),
     "report": ("chaoskit.cli.again", "report"),
     "list": ("chaoskit.cli.gallery", "list_scenarios"),
+    "doctor": ("chaoskit.cli.doctor", "doctor"),
     "serve": ("chaoskit.cli.serve", "serve"),
 }
 

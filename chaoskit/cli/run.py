@@ -109,7 +109,7 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
     "--mechanisms",
     default=AUTO,
     show_default=True,
-    help="Where to kill: calls, windows, crossings, times; auto is calls,windows where that works.",
+    help="Where to kill: calls, windows, crossings, lines, times; auto is the best that works.",
 )
 @click.option(
     "--in-flight",

@@ -46,7 +46,7 @@ def with_soak(options: Options, ctx: click.Context, given: Mapping[str, object])
             raise UsageError(f"{option} does not go with --soak, which draws its own moments")
     mechanisms, depth = options.mechanisms, options.depth
     if ctx.get_parameter_source("mechanisms") != ParameterSource.COMMANDLINE:
-        mechanisms = tuple(m for m in MECHANISMS if m != "calls" or m in mechanisms)
+        mechanisms = tuple(m for m in MECHANISMS if m in {*mechanisms, "crossings", "times"})
     if ctx.get_parameter_source("depth") != ParameterSource.COMMANDLINE:
         depth = KILLS_MOST
     return msgspec.structs.replace(

@@ -12,7 +12,14 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
-from chaoskit.model.events import CallSeen, Crossed, RequestReceived, TraceNoted
+from chaoskit.model.events import (
+    Body,
+    CallSeen,
+    Crossed,
+    RequestReceived,
+    ResumeBounded,
+    TraceNoted,
+)
 from chaoskit.model.history import History
 from chaoskit.model.points import (
     NAME,
@@ -26,7 +33,7 @@ from chaoskit.model.points import (
 )
 from chaoskit.model.schedule import Action, Fault, Schedule, kill
 
-Mechanism = Literal["calls", "windows", "crossings", "times"]
+Mechanism = Literal["calls", "windows", "crossings", "lines", "times"]
 
 MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
 
@@ -37,6 +44,8 @@ MEANING: dict[Mechanism, str] = {
     "windows": "before, inside and after each request to a service; blind to what happens between "
     "two requests",
     "crossings": "where the task or its runtime calls probe.point; blind to places without one",
+    "lines": "before each line of a Python task's own code, and between the calls on one line; "
+    "blind to what happens inside a call, such as the writes of a commit",
     "times": "random moments, sampled; most windows are too short to be hit by chance",
 }
 """What each mechanism covers and what it misses; every run prints it."""
@@ -44,6 +53,9 @@ MEANING: dict[Mechanism, str] = {
 
 PAGE_BYTES = 4096
 """The kernel looks for a fatal signal between the pages of a write, so a larger one can be torn."""
+
+LINE = "line/"
+"""How the names of crossings begin that `chaoskit.probe.lines` reports."""
 
 _CUT = frozenset({"write", "pwrite", "sendto"})
 """Calls whose count of bytes the tracer can change."""
@@ -58,7 +70,7 @@ by another architecture's table.
 def points(history: History, mechanisms: Sequence[Mechanism], attempt: int = 1) -> list[Point]:
     """Every call, window and crossing of one attempt, in the order in which it passed them."""
     found: dict[Point, None] = {}
-    bodies = [e.body for e in history.events if getattr(e.body, "attempt", None) == attempt]
+    bodies = _followed(history, attempt)
     calls = [body for body in bodies if isinstance(body, CallSeen)]
     mapped = any(isinstance(body, TraceNoted) and body.what == MAPPED for body in bodies)
     for body in bodies:
@@ -70,11 +82,24 @@ def points(history: History, mechanisms: Sequence[Mechanism], attempt: int = 1) 
         # a task in another language may send any name
         elif (
             isinstance(body, Crossed)
-            and "crossings" in mechanisms
+            and ("lines" if body.name.startswith(LINE) else "crossings") in mechanisms
             and re.fullmatch(NAME, body.name)
         ):
             found[CrossingPoint(body.name, body.ordinal)] = None
     return list(found)
+
+
+def _followed(history: History, attempt: int) -> list[Body]:
+    """What an attempt was seen to do; not what was only taken for its rest."""
+    found: list[Body] = []
+    for event in history.events:
+        body = event.body
+        if getattr(body, "attempt", None) != attempt:
+            continue
+        if isinstance(body, ResumeBounded):
+            break
+        found.append(body)
+    return found
 
 
 def _around(seen: CallSeen, *, after: bool) -> Iterator[CallPoint]:
@@ -160,10 +185,13 @@ def next_wave(
     """Each trial again, with one more kill at every point that its last resume passed.
 
     Args:
-        trials: one for each state from which a resume began: equal states have equal resumes.
+        trials: those that were found right, one for each state from which a resume began: equal
+            states have equal resumes. A late landing is not pursued: it is no state.
         mechanisms: which points.
     """
     for schedule, history in trials.items():
+        if any(fault.is_late for faults in schedule.attempts for fault in faults):
+            continue
         resume = len(schedule.attempts) + 1
         if len(history.landed) == schedule.kills:
             for point in points(history, mechanisms, resume):

@@ -118,11 +118,13 @@ class FaultLanded(msgspec.Struct, frozen=True, tag="fault"):
 
 
 class ResumeBounded(msgspec.Struct, frozen=True, tag="resume-bounded"):
-    """The attempt was followed no further: the world is that of the undisturbed run at the same
-    request, or the verdict is certain. What comes after is the rest of the undisturbed run.
+    """The attempt need not be followed any further: the world is that of the undisturbed run at the
+    same request, or the verdict is certain. What comes after is the rest of the undisturbed run;
+    or (``followed``) it was followed all the same.
     """
 
     attempt: int
+    followed: bool = False
 
 
 class AttemptEnded(msgspec.Struct, frozen=True, tag="attempt-ended", kw_only=True):

@@ -133,13 +133,21 @@ class Abi:
     Args:
         audit: how the kernel names the architecture to a seccomp filter.
         numbers: of every call that matters, by its kernel name.
-        count_word: which 64-bit word of the general registers holds a call's third argument.
+        arguments: which 64-bit words of the general registers hold a call's arguments.
+        number: which one holds its number, before it is made.
+        result: which one holds what it returned.
+        pointer: which one holds the address of the next instruction.
+        instruction: the bytes of the instruction that makes a call.
         words: how many such words there are.
     """
 
     audit: int
     numbers: dict[str, int]
-    count_word: int
+    arguments: tuple[int, ...]
+    number: int
+    result: int
+    pointer: int
+    instruction: int
     words: int
 
     def kinds(self) -> dict[int, Kind]:
@@ -148,8 +156,26 @@ class Abi:
 
 
 ABIS: dict[str, Abi] = {
-    "x86_64": Abi(audit=0xC000003E, numbers=_X86_64, count_word=12, words=27),
-    "aarch64": Abi(audit=0xC00000B7, numbers=_AARCH64, count_word=2, words=34),
+    "x86_64": Abi(
+        audit=0xC000003E,
+        numbers=_X86_64,
+        arguments=(14, 13, 12, 7, 9, 8),
+        number=10,
+        result=10,
+        pointer=16,
+        instruction=2,
+        words=27,
+    ),
+    "aarch64": Abi(
+        audit=0xC00000B7,
+        numbers=_AARCH64,
+        arguments=(0, 1, 2, 3, 4, 5),
+        number=8,
+        result=0,
+        pointer=32,
+        instruction=4,
+        words=34,
+    ),
 }
 
 

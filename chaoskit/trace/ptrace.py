@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 _SEIZE, _INTERRUPT, _LISTEN = 0x4206, 0x4207, 0x4208
@@ -43,11 +44,14 @@ if _ptrace is not None:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """A call that a thread is about to make. ``data`` is what the filter said of it."""
+    """A call that a thread is about to make. ``data`` is what the filter said of it; ``pointer``
+    is the address of the instruction after it.
+    """
 
     number: int
     arguments: tuple[int, ...]
     data: int
+    pointer: int = 0
 
 
 class _Vector(ctypes.Structure):
@@ -112,7 +116,8 @@ def entered(tid: int) -> Entered | None:
         return None
     number, *arguments = struct.unpack_from("=Q6Q", _info.raw, 24)
     (data,) = struct.unpack_from("=I", _info.raw, 80) if _info.raw[0] == _SECCOMP_OP else (0,)
-    return Entered(number & 0xFFFFFFFF, tuple(arguments), data)
+    (pointer,) = struct.unpack_from("=Q", _info.raw, 8)
+    return Entered(number & 0xFFFFFFFF, tuple(arguments), data, pointer)
 
 
 def result(tid: int) -> int:
@@ -127,12 +132,13 @@ def result(tid: int) -> int:
     return int(value)
 
 
-def set_word(tid: int, word: int, words: int, value: int) -> None:
-    """Change one 64-bit word of a stopped thread's general registers."""
+def set_words(tid: int, words: int, values: Mapping[int, int]) -> None:
+    """Change some of the ``words`` 64-bit words of a stopped thread's general registers."""
     registers = (ctypes.c_uint64 * words)()
     vector = _Vector(ctypes.addressof(registers), ctypes.sizeof(registers))
     _request(_GETREGSET, tid, _PRSTATUS, ctypes.addressof(vector))
-    registers[word] = value
+    for word, value in values.items():
+        registers[word] = value % (1 << 64)
     _request(_SETREGSET, tid, _PRSTATUS, ctypes.addressof(vector))
 
 

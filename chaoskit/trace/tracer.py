@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -18,9 +19,17 @@ from chaoskit.trace import filter as seccomp
 from chaoskit.trace import ptrace
 from chaoskit.trace.abi import Abi, Kind
 from chaoskit.trace.naming import Names, Scope, Target, is_synced
+from chaoskit.trace.pieces import Pieces
+from chaoskit.trace.ptrace import Entered
 
 _STOPPING = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 _GONE = (ProcessLookupError,)
+_DEAD = (b"Z", b"X")
+_LOOK_AGAIN_S = 0.00005
+_SHORT = "+short:"
+_COMES_AGAIN = {-512, -513, -514, -516}
+"""What a call returns that a signal interrupted before it did anything; it is made once more, and
+that is another one."""
 
 FOREIGN, MAPPED, OUTSIDE = "foreign", "mapped", "outside"
 """What is noted of a task: calls by another architecture's table, stores into a mapped file,
@@ -57,18 +66,16 @@ class _Thread:
     running: bool = True
     waits_for_child: bool = False
     call: _Call | None = None
+    pieces: Pieces | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call that a thread is making; ``short``: how many bytes it was cut to, 0 for all;
-    ``synced``: what it writes is durable at once.
-    """
+    """A call that a thread is making; ``synced``: what it writes is durable at once."""
 
     text: str
     kind: Kind
     target: Target
-    short: int = 0
     synced: bool = False
 
 
@@ -98,10 +105,15 @@ class Tracer:
     _held: _Thread | None = None
     _waiting: list[tuple[int, int]] = field(default_factory=list)
     _noted: set[tuple[str, str]] = field(default_factory=set)
+    _cuts: dict[str, set[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._kinds = self.abi.kinds()
         self._names = Names(self.scope)
+        for text in self.wishes.hold:
+            call, is_short, cut = text.partition(_SHORT)
+            if is_short:
+                self._cuts.setdefault(call, set()).add(int(cut))
 
     def adopt(self, pid: int) -> None:
         """Trace the first process of the task, which has not begun yet.
@@ -119,8 +131,10 @@ class Tracer:
             return
         call = held.call
         with suppress(*_GONE):
-            if call is not None and self._stops_after(call):
-                self._finish(held, call)
+            if held.pieces is not None and held.pieces.done:
+                self._next_piece(held, held.pieces)
+            elif call is not None and (held.pieces is not None or self._stops_after(call)):
+                self._finish(held)
             else:
                 held.call = None
                 self._run(held)
@@ -195,6 +209,8 @@ class Tracer:
 
     def _executed(self, thread: _Thread, former: int) -> None:
         """A process runs another program: its other threads are gone, and said nothing."""
+        thread.call = thread.pieces = None
+        thread.waits_for_child = False
         for other in [t for t in self._threads.values() if t.process == thread.process]:
             if other.tid != thread.tid:
                 del self._threads[other.tid]
@@ -202,6 +218,10 @@ class Tracer:
 
     def _entry(self, thread: _Thread) -> None:
         entered = ptrace.entered(thread.tid)
+        pieces = thread.pieces
+        if entered is not None and pieces is not None and pieces.is_next(entered):
+            self._finish(thread)
+            return
         kind = self._kinds.get(entered.number) if entered is not None else None
         if entered is None or kind is None or entered.data == seccomp.FOREIGN:
             if entered is not None and entered.data == seccomp.FOREIGN:
@@ -215,7 +235,7 @@ class Tracer:
         if target is None:
             self._run(thread)
             return
-        self._counted(thread, kind, target, entered.arguments[0])
+        self._counted(thread, kind, target, entered)
 
     def _mapped(self, target: Target) -> None:
         """Stores into this file are no calls, and move no time stamp; said at once."""
@@ -223,64 +243,100 @@ class Tracer:
             self._noted.add((MAPPED, target.name))
         self.say({"mapped": target.paths})
 
-    def _counted(self, thread: _Thread, kind: Kind, target: Target, descriptor: int) -> None:
+    def _counted(self, thread: _Thread, kind: Kind, target: Target, entered: Entered) -> None:
         """A call that counts is about to be made."""
         who = f"{thread.who}:" if thread.who else ""
         base = f"{who}{kind.name}({target.name})"
         self._counts[base] += 1
         text = f"{base}#{self._counts[base]}"
-        synced = self.wishes.exits and is_synced(thread.tid, kind, descriptor)
-        call = thread.call = _Call(text, kind, target, self._short(text), synced)
+        synced = self.wishes.exits and is_synced(thread.tid, kind, entered.arguments[0])
+        call = thread.call = _Call(text, kind, target, synced)
+        cuts = [cut for cut in self._cuts.get(text, ()) if 0 < cut < target.bytes]
+        thread.pieces = Pieces.of(entered, kind, cuts) if kind.shape == "write" and cuts else None
         if text in self.wishes.hold:
             self._hold(thread, "before", 0)
             return
         if self.wishes.tell:
             self._tell(call, "before", held=False, result=0)
-        if self._stops_after(call):
-            self._finish(thread, call)
+        if thread.pieces is not None or self._stops_after(call):
+            self._finish(thread)
         else:
             self._run(thread)
 
-    def _short(self, text: str) -> int:
-        """To how many bytes the call with this name is to be cut."""
-        prefix = f"{text}+short:"
-        return next((int(w[len(prefix) :]) for w in self.wishes.hold if w.startswith(prefix)), 0)
-
     def _stops_after(self, call: _Call) -> bool:
-        return self.wishes.exits or bool(call.short) or f"{call.text}+after" in self.wishes.hold
+        return self.wishes.exits or f"{call.text}+after" in self.wishes.hold
 
-    def _finish(self, thread: _Thread, call: _Call) -> None:
-        if call.short:
-            ptrace.set_word(thread.tid, self.abi.count_word, self.abi.words, call.short)
+    def _finish(self, thread: _Thread) -> None:
+        """Let a call be made, or the next piece of it, and stop when that is done."""
+        pieces = thread.pieces
+        if pieces is not None and not pieces.done:
+            ptrace.set_words(thread.tid, self.abi.words, pieces.words(self.abi))
         thread.running = True
         ptrace.finish_call(thread.tid)
 
+    def _next_piece(self, thread: _Thread, pieces: Pieces) -> None:
+        """Let a thread that has made a piece of a call make the call again, for the next one."""
+        ptrace.set_words(
+            thread.tid, self.abi.words, pieces.words(self.abi) | pieces.again(self.abi)
+        )
+        self._run(thread)
+
     def _exit(self, thread: _Thread) -> None:
-        call = thread.call
+        call, pieces = thread.call, thread.pieces
         if call is None:
             self._run(thread)
             return
-        self._hold(thread, "short" if call.short else "after", ptrace.result(thread.tid))
+        result = ptrace.result(thread.tid)
+        if pieces is not None and pieces.reaches_a_cut(result):
+            self._hold(thread, "short", pieces.done, cut=pieces.done)
+            return
+        if pieces is not None:
+            result = pieces.whole(result)
+            ptrace.set_words(thread.tid, self.abi.words, pieces.restored(self.abi, result))
+            thread.pieces = None
+        if self._stops_after(call) and result not in _COMES_AGAIN:
+            self._hold(thread, "after", result)
+        else:
+            self._run(thread)
         thread.call = None
 
-    def _hold(self, thread: _Thread, side: str, result: int) -> None:
+    def _hold(self, thread: _Thread, side: str, result: int, cut: int = 0) -> None:
         """Stop everything, say where, and wait for `go`."""
         assert thread.call is not None
         self._held = thread
         self._stop_the_others(thread)
-        self._tell(thread.call, side, held=True, result=result)
+        self._tell(thread.call, side, held=True, result=result, cut=cut)
 
     def _stop_the_others(self, held: _Thread) -> None:
         """Bring every other thread to a stop; what it stops for is looked at after `go`."""
-        for other in list(self._threads.values()):
-            if other is held or not other.running or other.waits_for_child:
-                continue
+        waiting = [t for t in self._threads.values() if t.running and not t.waits_for_child]
+        waiting = [thread for thread in waiting if thread is not held]
+        for other in waiting:
             with suppress(*_GONE):
                 ptrace.interrupt(other.tid)
+        while any(self._moves(other) for other in waiting):
             with suppress(ChildProcessError):
-                self.handle(*os.waitpid(other.tid, ptrace.WALL))
+                tid, status = os.waitpid(-1, ptrace.WALL | os.WNOHANG)
+                if tid:
+                    self.handle(tid, status)
+                else:
+                    time.sleep(_LOOK_AGAIN_S)
 
-    def _tell(self, call: _Call, side: str, *, held: bool, result: int) -> None:
+    def _moves(self, thread: _Thread) -> bool:
+        """Whether a thread may still do something.
+
+        A main thread that has ended says so only after all others of its process, and one that
+        another thread's exec has ended never does.
+        """
+        if not thread.running or self._threads.get(thread.tid) is not thread:
+            return False
+        try:
+            with open(f"/proc/{thread.process}/task/{thread.tid}/stat", "rb") as stat:
+                return stat.read().rpartition(b") ")[2][:1] not in _DEAD
+        except OSError:
+            return False
+
+    def _tell(self, call: _Call, side: str, *, held: bool, result: int, cut: int = 0) -> None:
         message: dict[str, object] = {
             "call": call.text,
             "side": side,
@@ -292,7 +348,7 @@ class Tracer:
             "paths": call.target.paths,
         }
         if held:
-            message["cut"] = call.short if side == "short" else 0
+            message["cut"] = cut
             message["synced"] = call.synced
             message["result"] = result
             message["tid"] = self._held.tid if self._held is not None else 0

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
 
@@ -34,6 +35,7 @@ from chaoskit.trial.snapshots import Tree
 IN_A_ROW = 2
 """Requests at which the world must be that of the undisturbed run, one after the other."""
 
+Ending = Literal["at once", "gently", "noted"]
 Signature = tuple[str, str, str | None, str]
 Doomed = Callable[[Sequence[Effect]], bool]
 """Whether these effects already break the contract, whatever else happens."""
@@ -110,10 +112,15 @@ def effects_of(bodies: Iterable[Body]) -> Counter[object]:
 
 @dataclass(slots=True)
 class Horizon:
-    """The watch over one resume: `looks` says when it need not be followed any more."""
+    """The watch over one resume: `looks` says when it need not be followed any more.
+
+    ``how`` that is then ended: at once; "gently", at the next system call; or not at all, and it
+    is only noted.
+    """
 
     undisturbed: Undisturbed
     doomed: Doomed
+    how: Ending = "at once"
     cut: int | None = None
     _last: int | None = None
     _since_doom: int = 0

@@ -101,4 +101,9 @@ def strace() -> Rung:
     return Rung("strace", works=found is not None, why=found or "not installed; only tests use it")
 
 
-PROBES: tuple[Callable[[], Rung], ...] = (tracing, windows, memory, strace)
+def lines() -> Rung:
+    """Line events of a Python task, which need nothing of the system."""
+    return Rung("lines", works=True, why="for Python tasks, by the interpreter's own events")
+
+
+PROBES: tuple[Callable[[], Rung], ...] = (tracing, windows, lines, memory, strace)

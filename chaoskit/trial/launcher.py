@@ -37,7 +37,7 @@ import traceback
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
-from chaoskit.probe import where
+from chaoskit.probe import lines, where
 from chaoskit.trace import filter as seccomp
 from chaoskit.trace.abi import this_abi
 from chaoskit.trace.naming import Scope
@@ -162,6 +162,7 @@ class Launcher:
             if argv is None:
                 os.close(failure_write)
                 where.start()
+                lines.start()
                 if code:
                     seccomp.install(code)
                 return load_task(*self._source)

@@ -2,8 +2,8 @@
 told at the end.
 
 A file's rewriting is not repeatable (it adds a header and renames a name), so doing one twice would
-show. Relies on rename being atomic, and on a mail that went out being findable by its Message-ID: a mail
-by plain SMTP has no key, so it is exactly once only if none is under way when the task is resumed.
+show. Relies on rename being atomic, and on a mail that went out being findable by its Message-ID: a
+mail by plain SMTP has no key, so it is exactly once only if none is under way at a resume.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Forty customers: charge each, mail a receipt, book a row; two of the purchases are identical.
 
 Relies on the payment service's idempotency keys, on the mail provider's look-up by Message-ID (and
-so on there being no mail under way any more when it is resumed), and on rows and their completion being written in one transaction.
+so on there being no mail under way any more when it is resumed), and on rows and their completion
+being written in one transaction.
 """
 
 from __future__ import annotations

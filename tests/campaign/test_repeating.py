@@ -72,7 +72,7 @@ def test_a_trial_is_repeated_as_often_as_is_asked_for() -> None:
     ],
 )
 def test_the_same_finding_may_have_another_subject(other: Finding, same: bool) -> None:
-    """Kind, operation, diagnosis and being a root agree; a fingerprint names one subject besides."""
+    """Kind, operation, diagnosis and being a root agree; a fingerprint names a subject as well."""
     judgement = Judgement("INVALID", (other,))
     assert (like(finding())(judgement) is not None) is same
     assert named(other.fingerprint)(judgement) is other

@@ -14,6 +14,7 @@ from chaoskit.campaign.shrinking import (
     Began,
     Effort,
     Ended,
+    Known,
     Step,
     put_shrunken,
     shrink,
@@ -23,8 +24,9 @@ from chaoskit.campaign.shrinking import (
 from chaoskit.campaign.store import Store
 from chaoskit.explore.plan import Mechanism
 from chaoskit.model.errors import ScenarioError, UsageError
+from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_schedule
-from chaoskit.model.token import ReplayToken, Target
+from chaoskit.model.token import CommandSpec, ReplayToken, Target
 from chaoskit.reporting.summary import summarize
 from chaoskit.trial.loading import load
 from tests.campaign.small_task import NAMES, Care, small_task
@@ -88,7 +90,7 @@ def test_a_finding_that_is_gone_cannot_be_shrunk(tmp_path: Path) -> None:
 
 
 def test_a_bound_on_trials_is_kept_and_said(tmp_path: Path) -> None:
-    """After as many candidates as were allowed it ends, and says that there may be a smaller one."""
+    """After as many candidates as were allowed it ends, and says so."""
     token = token_of(small_task(tmp_path, "none"), TWO, tmp_path)
     steps = list(shrink(token, effort=Effort(most=1, work_root=str(tmp_path))))
     assert sum(isinstance(step, Asked) for step in steps) == 1
@@ -134,6 +136,30 @@ def test_a_stored_trial_is_where_shrinking_begins(tmp_path: Path) -> None:
     assert one.replay == f"chaoskit replay {ended(steps).token}"
 
 
+def test_a_time_becomes_the_exact_point_near_which_it_landed(tmp_path: Path) -> None:
+    """Also where the timed trial itself would not show it again: its history is enough."""
+    target = small_task(tmp_path, "none")
+    with Bench(target, 0, str(tmp_path)) as bench:
+        tried = bench.trial(parse_schedule("kill@payments.charge#3.applied"))
+    timed = b"kill@86400000ms"
+    history = History.decode(
+        tried.history.encode().replace(b"kill@payments.charge#3.applied", timed)
+    )
+    (finding,) = tried.judgement.findings
+    token = ReplayToken(
+        target=target, seed=0, schedule=timed.decode(), fingerprint=finding.fingerprint
+    )
+    effort = Effort(mechanisms=("windows",), work_root=str(tmp_path))
+    steps = list(shrink(token, Known(history, finding), effort))
+    shown = [
+        str(step.candidate.schedule) for step in steps if isinstance(step, Asked) and step.shows
+    ]
+    assert shown[0] == "kill@payments.charge#3.applied"
+    last = ended(steps)
+    assert (last.token.schedule, last.token.take) == ("kill@payments.charge#1.applied", 1)
+    assert last.replayed.outcome == "REPRODUCED"
+
+
 # The leading items of the inputs.
 
 
@@ -161,10 +187,7 @@ def test_what_has_no_leading_items_is_refused(
 
 def test_a_scenario_without_inputs_cannot_be_cut(tmp_path: Path) -> None:
     """A replay of a token with take on such a scenario is a usage error, not a finding."""
-    file = tmp_path / "small_task.py"
-    target = small_task(tmp_path, "keyed")
-    file.write_text(file.read_text().replace("inputs=lambda seed: ", "title="), encoding="utf-8")
-    file.write_text(file.read_text().replace(', title="a small task"', ""), encoding="utf-8")
+    target = Target(command=CommandSpec(command=("true",)))
     token = ReplayToken(target=target, seed=0, schedule="none", take=1)
     with pytest.raises(UsageError, match="has no inputs"):
         replay(token, str(tmp_path))
