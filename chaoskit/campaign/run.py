@@ -9,19 +9,22 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
+from chaoskit.campaign.judging import judge_again
 from chaoskit.campaign.soaking import RepeatsStarted, Soaking, SoakStarted, soak_of
 from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
-from chaoskit.campaign.trials import BOUNDED, DOUBT, FULL, Result
+from chaoskit.campaign.trials import BOUNDED, FULL, Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
 from chaoskit.explore.plan import (
     OUTSIDE,
     Mechanism,
     first_wave,
+    has_children,
     late_landings,
     moments,
     next_wave,
@@ -35,7 +38,7 @@ from chaoskit.model.events import TraceNoted
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.points import Point, TimePoint
-from chaoskit.model.schedule import POWER, Action, Schedule, parse_schedule
+from chaoskit.model.schedule import POWER, Action, Fault, Schedule, parse_schedule
 from chaoskit.model.token import Target
 from chaoskit.trial.loading import load, sources
 
@@ -70,6 +73,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     resumes: str = "auto"
     skip_sleeps: bool = False
     power_loss: bool = False
+    kill: Literal["tree", "leader", "both"] = "tree"
     timeout_s: float | None = None
     soak_s: float | None = None
     only: tuple[str, ...] = ()
@@ -150,6 +154,7 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
             store.put("options", msgspec.json.encode(options).decode())
             if loaded.scenario.task is not None:
                 store.put("forked", "yes")
+            store.put("settled", ", ".join(loaded.scenario.settled))
         yield Started(store.folder, loaded.title, resumed, len(store.known()))
         own = Workers(options.jobs, close_session) if executor is None else None
         campaign = _Campaign(options, store, executor or own)
@@ -170,29 +175,6 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
 def _essential(options: Options) -> Options:
     """The options without those that do not change what is found."""
     return msgspec.structs.replace(options, fresh=False, jobs=1, runs="", work_root="")
-
-
-def judge_again(store: Store) -> list[tuple[str, str, str]]:
-    """Ask today's checkers about every stored trial, against the stored expectation.
-
-    Returns:
-        For each changed trial its schedule, its verdict before, and its verdict now.
-    """
-    survey = store.survey()
-    changed: list[tuple[str, str, str]] = []
-    for trial in list(store.trials()) if survey is not None else []:
-        assert survey is not None
-        schedule = parse_schedule(trial.schedule)
-        fresh = judge(store.history(trial.schedule), survey[2], schedule)
-        doubts = tuple(u for u in trial.judgement.unknowns if u.startswith(DOUBT))
-        if doubts:
-            verdict = "INVALID" if fresh.findings else "UNKNOWN"
-            unknowns = (*fresh.unknowns, *doubts)
-            fresh = msgspec.structs.replace(fresh, verdict=verdict, unknowns=unknowns)
-        if fresh != trial.judgement:
-            store.put_judgement(trial.schedule, fresh)
-            changed.append((trial.schedule, trial.judgement.verdict, fresh.verdict))
-    return changed
 
 
 class _Campaign:
@@ -339,7 +321,7 @@ class _Campaign:
         found = self._found(first, second)
         if options.only:
             return [_known(parse_schedule(text), found) for text in options.only]
-        wave = sample(first_wave(found), options.max_points, options.seed)
+        wave = sample(self._kills(found, first), options.max_points, options.seed)
         settled = load(options.target).scenario.settled
         if "windows" in options.mechanisms:
             late = [Schedule(((f,),)) for f in late_landings(first, settled, options.in_flight)]
@@ -363,6 +345,22 @@ class _Campaign:
         self._store.put("points.total", str(len(found)))
         self._store.put("points.odd", str(len(odd)))
         return found
+
+    def _kills(self, found: Sequence[Point], first: History) -> list[Schedule]:
+        """A kill at each point: of all processes, of the first one alone, or each of the two.
+
+        Raises:
+            UsageError: only the first one is to be killed, and there is no other.
+        """
+        if self._options.kill == "tree":
+            return first_wave(found)
+        if not has_children(first):
+            raise UsageError(
+                f"--kill {self._options.kill}: the task has one process only, as far as its system "
+                "calls tell; leave the option out"
+            )
+        alone = [Schedule(((Fault("kill-leader", point),),)) for point in found]
+        return alone if self._options.kill == "leader" else first_wave(found) + alone
 
     def _next_wave(self, wave: int) -> list[Schedule]:
         trials = dict(self._store.histories(wave))

@@ -91,7 +91,11 @@ class Workers(Executor):
                 thread.join(_CLOSE_TIMEOUT_S)
 
     def _serve(self) -> None:
-        process, pipe = self._spawn()
+        try:
+            process, pipe = self._spawn()
+        except Exception as failed:  # noqa: BLE001 - told to whoever waits for a result
+            self._refuse(failed)
+            return
         while (work := self._work.get()) is not None:
             if self._closing.is_set() or not work.future.set_running_or_notify_cancel():
                 work.future.cancel()
@@ -109,6 +113,16 @@ class Workers(Executor):
             else:
                 work.future.set_result(result)
         self._retire(process, pipe)
+
+    def _refuse(self, error: Exception) -> None:
+        """No process can be started: every call fails with the reason, and none waits for ever."""
+        why = HarnessError(
+            f"no worker process can be started: {error}; a script that runs a campaign needs "
+            'if __name__ == "__main__": around that'
+        )
+        while (work := self._work.get()) is not None:
+            if work.future.set_running_or_notify_cancel():
+                work.future.set_exception(why)
 
     def _spawn(self) -> tuple[Any, Any]:
         ours, theirs = self._context.Pipe()

@@ -8,9 +8,10 @@ import click
 import msgspec
 from rich.console import Console
 
+from chaoskit.campaign.judging import judge_again
 from chaoskit.campaign.replay import MEANING, Replayed
 from chaoskit.campaign.replay import replay as run_replay
-from chaoskit.campaign.run import DEFAULT_RUNS, judge_again
+from chaoskit.campaign.run import DEFAULT_RUNS
 from chaoskit.campaign.shrinking import Effort, in_words
 from chaoskit.campaign.shrinking import shrink as run_shrink
 from chaoskit.campaign.store import LATEST, Store, find_run

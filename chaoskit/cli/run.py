@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import click
 from rich.console import Console
@@ -142,6 +143,14 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
     "times were needed.",
 )
 @click.option("--skip-sleeps", is_flag=True, help="The task's sleep calls return at once.")
+@click.option(
+    "--kill",
+    "kill",
+    type=click.Choice(["tree", "leader", "both"]),
+    default="tree",
+    show_default=True,
+    help="SIGKILL to all processes of the task, to the first one alone, or each in its turn.",
+)
 @click.option("--power-loss", is_flag=True, help="Also lose power after each system call.")
 @click.option("--max-points", type=click.IntRange(min=1), help="Sample so many trials a wave.")
 @click.option(
@@ -193,6 +202,7 @@ def run(ctx: click.Context, /, **given: object) -> int:
         in_flight=in_flight_of(str(given["in_flight"])),
         snapshots=bool(given["snapshots"]),
         power_loss=_with_calls(bool(given["power_loss"]), chosen),
+        kill=_kill(str(given["kill"])),
         resumes=str(given["resumes"]),
         skip_sleeps=bool(given["skip_sleeps"]),
         timeout_s=_finite(given["timeout"]),
@@ -307,6 +317,10 @@ def _with_calls(power_loss: bool, chosen: Sequence[Mechanism]) -> bool:
             "add calls to --mechanisms; chaoskit doctor says whether that works here"
         )
     return power_loss
+
+
+def _kill(text: str) -> Literal["tree", "leader", "both"]:
+    return "leader" if text == "leader" else "both" if text == "both" else "tree"
 
 
 def _depth(number: int) -> int:

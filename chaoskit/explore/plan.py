@@ -131,6 +131,12 @@ def power_cuts(history: History, profiles: Sequence[Action]) -> list[Fault]:
     ]
 
 
+def has_children(history: History) -> bool:
+    """Whether the task was seen to have more processes than one."""
+    calls = [parse_point(body.call) for _, body in history.of(CallSeen)]
+    return any(isinstance(c, CallPoint) and c.who.startswith("p") for c in calls)
+
+
 def late_landings(
     history: History, settled: Sequence[str], actions: Sequence[Action] = ("late:1",)
 ) -> list[Fault]:

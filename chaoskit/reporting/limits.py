@@ -11,7 +11,6 @@ from chaoskit.explore.plan import FOREIGN, MAPPED, MEANING, OUTSIDE
 from chaoskit.model.events import TraceNoted
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.schedule import parse_schedule
-from chaoskit.trial.loading import load
 
 SHOWN_MOST = 3
 
@@ -125,9 +124,10 @@ def _of_the_task(store: Store, options: Options, expectation: Expectation) -> It
             "another hash seed in the resume: attempts of a Python function are forks of one "
             "process; give it as command= to start each one cold"
         )
-        settled = load(options.target).scenario.settled
-        if settled and options.in_flight:
-            yield f"late landing of {', '.join(settled)}: the scenario says that it relies on none"
+
+    settled = store.get("settled")
+    if settled and options.in_flight:
+        yield f"late landing of {settled}: the scenario says that it relies on none"
 
 
 def _of_the_campaign(store: Store, options: Options) -> Iterator[str]:

@@ -81,6 +81,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     trials: int
     kills: int
     real_kills: int
+    copies: int
     depth: int
     verdicts: dict[str, int]
     ends: dict[str, int]
@@ -134,6 +135,7 @@ def summarize(store: Store, title: str = "") -> Summary:
         trials=len(trials),
         kills=sum(parse_schedule(t.schedule).kills for t in trials if t.landed),
         real_kills=sum(t.real for t in trials if t.landed),
+        copies=sum(not t.real for t in trials),
         depth=options.depth,
         verdicts=dict(Counter(t.judgement.verdict for t in trials)),
         ends=dict(Counter(t.judgement.end for t in trials)),

@@ -149,11 +149,10 @@ def _facts(summary: Summary) -> RenderableType:
     if summary.soak is not None:
         table.add_row("soak", Text(summary.soak.sentence))
         table.add_row("drawn", Text(drawn(summary.soak)))
-    if summary.real_kills < summary.trials:
-        copies = summary.trials - summary.real_kills
+    if summary.copies:
         table.add_row(
             "snapshots",
-            f"{copies} trials went on from {summary.states} different states, copied at the point; "
+            f"{summary.copies} trials went on from {summary.states} different states, copied at the point; "
             f"{summary.real_kills} were real kills (every failure once, and a sample)",
         )
     for line in summary.not_tested:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -25,7 +24,6 @@ from chaoskit.trace.ptrace import Entered
 _STOPPING = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 _GONE = (ProcessLookupError,)
 _DEAD = (b"Z", b"X")
-_LOOK_AGAIN_S = 0.00005
 _SHORT = "+short:"
 _COMES_AGAIN = {-512, -513, -514, -516}
 """What a call returns that a signal interrupted before it did anything; it is made once more, and
@@ -320,7 +318,7 @@ class Tracer:
                 if tid:
                     self.handle(tid, status)
                 else:
-                    time.sleep(_LOOK_AGAIN_S)
+                    os.sched_yield()  # nothing tells of a thread that ended so
 
     def _moves(self, thread: _Thread) -> bool:
         """Whether a thread may still do something.

@@ -223,7 +223,7 @@ class Watch:
             self._stops.reached(point, None)
         fault = self._faults.get(point)
         if fault is None or self.killed:
-            return not self.killed
+            return not self.killed or self.leader_killed  # what outlives its leader goes on
         self.land(fault)
         return fault.action == "kill-leader"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,15 +11,14 @@ import pytest
 
 from chaoskit.campaign.run import Finished, Options, run
 from chaoskit.campaign.store import Store
-from chaoskit.campaign.trials import Result, _confirmed, fits_snapshots, snapshot_trials
+from chaoskit.campaign.trials import Darkroom, Result, doubted, plan_of
 from chaoskit.explore.plan import first_wave, sweep
 from chaoskit.explore.survey import expect
 from chaoskit.model.events import AttemptEnded, ReplySent, RequestReceived
-from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding, Judgement
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Schedule, parse_schedule
-from chaoskit.model.token import CommandSpec, Target
+from chaoskit.model.token import Target
 from chaoskit.reporting.summary import Summary, summarize
 from chaoskit.trial.loading import load
 from chaoskit.trial.supervisor import Supervisor
@@ -49,8 +49,8 @@ def campaign(tmp_path: Path, name: str, **options: object) -> Summary:
 )
 def test_snapshots_find_what_real_kills_find(tmp_path: Path, name: str) -> None:
     """The same findings at the same points, each of them confirmed by a real kill."""
-    real = campaign(tmp_path / "real", name)
-    copied = campaign(tmp_path / "copied", name, snapshots=True)
+    real = campaign(tmp_path / "real", name, snapshots=False)
+    copied = campaign(tmp_path / "copied", name)
     assert [(f.kind, f.schedule, f.fingerprint) for f in copied.findings] == [
         (f.kind, f.schedule, f.fingerprint) for f in real.findings
     ]
@@ -61,9 +61,7 @@ def test_snapshots_find_what_real_kills_find(tmp_path: Path, name: str) -> None:
 
 def test_a_sound_task_is_valid_from_snapshots_also_with_two_kills(tmp_path: Path) -> None:
     """No copy shows anything on the forty calls, and few processes are killed for it."""
-    summary = campaign(
-        tmp_path, "sound/forty_calls", snapshots=True, max_points=48, depth=2, jobs=2
-    )
+    summary = campaign(tmp_path, "sound/forty_calls", max_points=48, depth=2, jobs=2, in_flight=())
     assert summary.verdict == "VALID"
     assert summary.trials == 96
     assert summary.real_kills < summary.trials / 2
@@ -82,63 +80,135 @@ def plain(history: History) -> list[object]:
     return bodies
 
 
+def told(tmp_path: Path, name: str, texts: Sequence[str] = ()) -> list[tuple[Schedule, Result]]:
+    """Trials of a scenario by a darkroom: of every window and crossing, or these."""
+    loaded = load(Target(scenario=str(ROOT / "scenarios" / f"{name}.py")))
+
+    async def go() -> list[tuple[Schedule, Result]]:
+        async with Supervisor(loaded, 0, tmp_path) as supervisor:
+            first, second = await supervisor.survey()
+            expectation = expect(first, second, loaded.scenario)
+            found = sweep(first, second, ("windows", "crossings"))[0]
+            schedules = [parse_schedule(text) for text in texts] or first_wave(found)
+            darkroom, plan = Darkroom(supervisor), plan_of(schedules)
+            results = []
+            for number, schedule in enumerate(schedules, 1):
+                result = await darkroom.trial(schedule, plan, expectation, lambda *_: None, number)
+                results.append((schedule, result))
+                history = History.decode(result.history)
+                assert plain(history) == plain(await supervisor.run(schedule)), str(schedule)
+            return results
+
+    return asyncio.run(go())
+
+
 def test_a_history_from_a_snapshot_is_the_history_of_the_kill(tmp_path: Path) -> None:
     """Event for event, for every point of a task, told by its own resume or by a twin's."""
-    loaded = load(Target(scenario=str(ROOT / "scenarios" / "broken" / "record_before_effect.py")))
+    results = told(tmp_path, "broken/record_before_effect")
+    assert sum(not result.real for _, result in results) > len(results) / 2
+    assert any(result.shared for _, result in results)
+    for _, result in results:
+        numbers = [body.request for _, body in History.decode(result.history).requests]
+        assert len(set(numbers)) == len(numbers)
 
-    async def go() -> None:
-        async with Supervisor(loaded, 0, tmp_path) as supervisor:
-            first, second = [await supervisor.run(Schedule()) for _ in range(2)]
-            expectation = expect(first, second, loaded.scenario)
-            schedules = first_wave(sweep(first, second, ("windows", "crossings"))[0])
-            assert fits_snapshots(supervisor, schedules, expectation)
-            results = await snapshot_trials(supervisor, schedules, expectation, lambda *_: None)
-            assert sum(not result.real for result in results) > len(results) / 2
-            for schedule, result in zip(schedules, results, strict=True):
-                told = History.decode(result.history)
-                assert plain(told) == plain(await supervisor.run(schedule)), str(schedule)
-                numbers = [body.request for _, body in told.requests]
-                assert len(set(numbers)) == len(numbers)
 
-    asyncio.run(go())
+def judged(judgement: Judgement) -> Result:
+    """A real trial with this judgement."""
+    return Result(history=b"", judgement=judgement)
 
 
 def test_a_copy_that_says_something_else_than_the_kill_is_a_doubt() -> None:
-    """The real kill's findings count, and the difference makes a VALID one UNKNOWN."""
+    """The real kills' findings count, and the difference makes a VALID one UNKNOWN."""
     finding = Finding(
         kind="lost_effect", operation="a.b", subject="s", expected="e", seen="s", because="b"
     )
     bad, good = Judgement("INVALID", (finding,)), Judgement("VALID")
 
-    def after(copy: Judgement, real: Judgement) -> Judgement:
-        judged = _confirmed(copy, Result(history=b"", judgement=real)).judgement
-        assert judged is not None
-        return judged
+    def after(copy: Judgement, *real: Judgement) -> Judgement:
+        truth, *again = map(judged, real)
+        judgement = doubted(copy, truth, again).judgement
+        assert judgement is not None
+        return judgement
 
-    assert after(bad, bad) == bad
-    assert after(good, good) == good
-    assert after(bad, good).verdict == "UNKNOWN"
-    assert "a real kill nothing" in after(bad, good).unknowns[0]
-    assert after(good, bad).verdict == "INVALID"
-    assert after(good, bad).findings == (finding,)
+    assert after(bad, good, good, good).verdict == "UNKNOWN"
+    assert after(bad, good, good, good).findings == ()
+    assert "showed lost_effect, a real kill nothing" in after(bad, good, good).unknowns[0]
+    assert after(good, bad, good).verdict == "INVALID"
+    assert after(good, bad, good).findings == (finding,)
+    assert after(bad, good, bad).verdict == "INVALID"
+    assert after(bad, good, bad).findings == (finding,)
 
 
 @pytest.mark.parametrize(
-    ("texts", "ordered", "fits"),
+    ("text", "real"),
     [
-        (["kill@a#1", "kill@a#2"], True, True),
-        (["kill@a#1", "kill@a#2"], False, False),
-        (["kill@a#1"], True, False),
-        (["kill@a#1", "kill@9ms"], True, False),
-        (["kill@a#1", "none"], True, False),
-        (["kill@a#1 + kill@a#2", "kill@a#3"], True, False),
-        (["kill@a#1 / kill@a#1", "kill@a#1 / kill@a#2"], True, True),
+        ("kill@payments.charge#2.received", False),
+        ("late:1@payments.charge#2.received", False),
+        ("kill@payments.charge#1.received / kill@payments.charge#1.received", False),
+        ("kill-leader@payments.charge#2.received", True),
+        ("kill@payments.charge#2.received + kill@payments.charge#3.received", True),
+        ("- / kill@payments.charge#1.received", True),
+        ("none", True),
     ],
 )
 def test_snapshots_are_taken_only_where_they_are_exact(
-    texts: list[str], ordered: bool, fits: bool
+    tmp_path: Path, text: str, *, real: bool
 ) -> None:
-    """Not where requests overlap, nor for times, nor for a single trial."""
-    schedules = [parse_schedule(text) for text in texts]
-    supervisor = Supervisor(load(Target(command=CommandSpec(command=("true",)))), 0)
-    assert fits_snapshots(supervisor, schedules, Expectation(ordered=ordered)) is fits
+    """Not for several faults in one attempt, nor where a part of the task lives on."""
+    (result,) = [result for _, result in told(tmp_path, "sound/forty_calls", [text])]
+    assert result.real is real
+
+
+TASKS = {
+    "in order": ("charge(1); await charge(2)", "", ""),
+    "at once": (
+        "asyncio.gather(*map(charge, range(1, 6)))",
+        "",
+        "requests overlap, or come in another order each time",
+    ),
+    "elsewhere": (
+        "charge(1)",
+        "open(ELSEWHERE, 'w').close()",
+        "the task changes what is not restored: ELSEWHERE",
+    ),
+}
+
+SOURCE = """
+import asyncio, os, urllib.parse
+from chaoskit import Scenario
+
+async def charge(n):
+    url = urllib.parse.urlsplit(os.environ["CHAOSKIT_PAYMENTS_URL"])
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    body = f"amount={n}00&currency=eur&source=tok_visa"
+    writer.write((f"POST /v1/charges HTTP/1.1\\r\\nHost: x\\r\\n"
+                  f"Authorization: Bearer sk_test_x\\r\\nIdempotency-Key: {n}\\r\\n"
+                  f"Content-Type: application/x-www-form-urlencoded\\r\\n"
+                  f"Content-Length: {len(body)}\\r\\n\\r\\n{body}").encode())
+    await reader.readuntil(b"}")
+    writer.close()
+
+async def main():
+    ALSO
+    await WAY
+
+scenario = Scenario(task=main, services=("payments",))
+"""
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_campaign_says_why_it_takes_no_snapshots(tmp_path: Path, name: str) -> None:
+    """Where requests overlap, or files change that are not restored, every trial is a real kill."""
+    way, also, why = (text.replace("ELSEWHERE", str(tmp_path / "x")) for text in TASKS[name])
+    also = also.replace(str(tmp_path / "x"), repr(str(tmp_path / "x")))
+    file = tmp_path / "task.py"
+    file.write_text(SOURCE.replace("WAY", way).replace("ALSO", also), encoding="utf-8")
+    options = Options(
+        target=Target(scenario=str(file)), mechanisms=("calls", "windows"), runs=str(tmp_path)
+    )
+    last = [event for event in run(options) if isinstance(event, Finished)][-1]
+    with Store(last.folder) as store:
+        assert store.get("real") == why
+        real = [trial.real for trial in store.trials() if trial.wave == 1]
+        assert all(real) is bool(why)
+        assert len(real) > 5

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from chaoskit.campaign.bench import Bench
+from chaoskit.campaign.mechanisms import traced
 from chaoskit.campaign.repeating import REPEATS, Repeated
 from chaoskit.campaign.run import CampaignEvent, Finished, Options, Started, TrialDone, run
 from chaoskit.campaign.soaking import (
@@ -29,6 +31,7 @@ from chaoskit.explore.statistics import interval, upper_bound
 from chaoskit.model.findings import Finding, Judgement
 from chaoskit.model.points import parse_point
 from chaoskit.model.schedule import parse_schedule
+from chaoskit.model.token import CommandSpec, Target
 from chaoskit.reporting.summary import Summary, summarize
 from tests.campaign.small_task import Care, small_task
 
@@ -200,6 +203,23 @@ def test_the_first_process_alone_is_killed_where_there_are_others(
 ) -> None:
     """Threads do not count as processes, and points that are no calls tell nothing."""
     assert several_processes([parse_point(text) for text in texts]) is several
+
+
+CHILD = "for n in 1 2; do [ -e out$n ] || sh -c 'echo x > part; echo y > 2; mv part out'$n; done"
+
+
+def test_what_outlives_the_first_process_goes_on_while_every_call_is_followed(
+    tmp_path: Path,
+) -> None:
+    """A fault of another attempt that follows all calls holds no orphan of this one back."""
+    if not traced().works:
+        pytest.skip("system calls cannot be traced here")
+    target = Target(command=CommandSpec(command=("sh", "-c", CHILD), outputs=("out*",)))
+    schedule = parse_schedule("kill-leader@p1:write(part)#1 / power:drop@write(part)#9+after")
+    with Bench(target, 0, str(tmp_path)) as bench:
+        tried = bench.trial(schedule)
+    assert [body.fault for _, body in tried.history.landed] == ["kill-leader@p1:write(part)#1"]
+    assert not tried.judgement.findings
 
 
 def finding(operation: str) -> Finding:
