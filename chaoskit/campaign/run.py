@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
@@ -37,7 +37,7 @@ from chaoskit.model.errors import ScenarioError, UsageError, unknown_name
 from chaoskit.model.events import TraceNoted
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
-from chaoskit.model.points import Point, TimePoint
+from chaoskit.model.points import CallPoint, Point, TimePoint
 from chaoskit.model.schedule import POWER, Action, Fault, Schedule, parse_schedule
 from chaoskit.model.token import Target
 from chaoskit.trial.loading import load, sources
@@ -334,8 +334,9 @@ class _Campaign:
             wave += first_wave(moments(expectation.seconds, number, options.seed))
         if not wave:
             raise UsageError(
-                "there is no point to kill at: the task made no request and passed no "
-                "probe.point; add --times N for random moments"
+                "there is no point to kill at: no system call on the task's own files, no "
+                "request and no probe.point was seen by "
+                f"{', '.join(options.mechanisms)}; add --times N for random moments"
             )
         return wave
 
@@ -474,7 +475,10 @@ def _known(schedule: Schedule, found: Sequence[Point]) -> Schedule:
         UsageError: it does not; the message names the nearest points.
     """
     for fault in schedule.faults_of(1):
-        if not isinstance(fault.point, TimePoint) and fault.point not in found:
+        point = fault.point
+        if isinstance(point, CallPoint):  # any side of a call that is there
+            point = replace(point, side="before", bytes=0)
+        if not isinstance(point, TimePoint) and point not in found:
             raise unknown_name("point", str(fault.point), map(str, found))
     return schedule
 

@@ -3,8 +3,8 @@
 A snapshot is the durable world at a point: the work folder and the services' worlds, copied while
 the task stands still there. What a SIGKILL leaves behind is just that, so going on from the copy is
 the trial without the part before the kill. Points with equal worlds share one resume. Two guards
-keep it honest: for every world from which a resume is not VALID the trial is run once more by a
-real kill, whose result is the one that counts; and so is a sample of the others.
+keep it honest: every failure (the same findings by the same kind of fault) is shown once more by a
+real kill, whose result is the one that counts; and so is a sample of what was found right.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Darkroom:
         self._supervisor = supervisor
         self._albums: dict[Schedule, Album] = {}
         self._twins: dict[tuple[bytes, int], _Twin] = {}
-        self._confirmed: set[frozenset[str]] = set()
+        self._confirmed: set[tuple[str, frozenset[str]]] = set()
         self._undisturbed = Undisturbed(supervisor.world.reader) if resumes == BOUNDED else None
         self._whole: set[Schedule] | None = None
 
@@ -166,11 +166,13 @@ class Darkroom:
                 next(copy(snapshot.numbers)),
                 history,
             )
-        if self._needs_a_kill(judgement, number):
+        failure = (fault.action, frozenset(f.fingerprint for f in judgement.roots))
+        unseen = judgement.verdict != "VALID" and failure not in self._confirmed
+        if unseen or number % SAMPLE_EVERY == 0:
             horizon = self._horizon(schedule, plan, expectation)
             truth = await real_trial(self._supervisor, schedule, expectation, keep, horizon)
             if _agree(judgement, truth):
-                self._confirmed.add(_failure(judgement))
+                self._confirmed.add(failure)
                 return msgspec.structs.replace(truth, world=snapshot.world.hex())
             again = [
                 await real_trial(self._supervisor, schedule, expectation, keep, horizon)
@@ -178,12 +180,6 @@ class Darkroom:
             ]
             return doubted(judgement, truth, again)
         return result
-
-    def _needs_a_kill(self, judgement: Judgement, number: int) -> bool:
-        """Whether a real kill must say the same: for every failure once, and for a sample."""
-        if judgement.verdict != "VALID" and _failure(judgement) not in self._confirmed:
-            return True
-        return number % SAMPLE_EVERY == 0
 
     def _horizon(self, schedule: Schedule, plan: Plan, expectation: Expectation) -> Horizon | None:
         """How far to follow a resume; None: to its end. So are the first and last of each kind."""
@@ -276,11 +272,6 @@ def doubted(judgement: Judgement, truth: Result, again: Sequence[Result]) -> Res
         unknowns=(*best.judgement.unknowns, doubt),
     )
     return msgspec.structs.replace(best, judgement=changed)
-
-
-def _failure(judgement: Judgement) -> frozenset[str]:
-    """What makes two failures the same one: their findings, whatever the point."""
-    return frozenset(finding.fingerprint for finding in judgement.roots)
 
 
 def ends_of_kinds(plan: Plan) -> Iterator[Schedule]:

@@ -26,6 +26,21 @@ EARLY_RECORD = "record written before the effect and read as 'done' (LOST-6)"
 EARLY_FINISH = "'all steps done' taken for 'run done' (LOST-10)"
 
 
+UNSYNCED_LOSS = Diagnosis(
+    "a record that was written and not made durable (class TORN)",
+    "power was lost after the effect, and the disk had not kept what the task had written of it",
+    "call fsync on the file before the effect, and after a rename or a creation on its folder too; "
+    "with SQLite in WAL mode use synchronous=FULL, with a rollback journal synchronous=EXTRA",
+)
+
+LATE_LANDING = Diagnosis(
+    IN_FLIGHT,
+    "the request was under way when the task was killed, and landed after the resume had asked "
+    "about it",
+    "send a key that the service honours; a look-up alone cannot see what is still under way",
+)
+
+
 def diagnose(finding: Finding, history: History, expectation: Expectation) -> Diagnosis | None:
     """The explanation of ``finding``; None where the history does not show one."""
     rule = _RULES.get(finding.kind)
@@ -50,14 +65,9 @@ def _duplicate(finding: Finding, history: History, expectation: Expectation) -> 
             "derive the key from the run and the step, store it before the effect, and send the "
             "stored one again",
         )
-    if any(body.fault.startswith("late:") for _, body in history.landed):
-        return Diagnosis(
-            IN_FLIGHT,
-            "the request was under way when the task was killed, and landed after the resume had "
-            "asked about it",
-            "send a key that the service honours; a look-up alone cannot see what is still under "
-            "way",
-        )
+    by_fault = _by_the_fault(history)
+    if by_fault is not None:
+        return by_fault
     step = _step_at(history, finding.witness[0]) if finding.witness else ""
     if step and _recorded(history, step, effects[0].attempt if effects else 1):
         return Diagnosis(
@@ -78,6 +88,16 @@ def _duplicate(finding: Finding, history: History, expectation: Expectation) -> 
         "give the service an idempotency key that is stored before the effect, or look the effect "
         "up before doing it again",
     )
+
+
+def _by_the_fault(history: History) -> Diagnosis | None:
+    """What explains a repeat by the sort of fault alone."""
+    faults = [body.fault for _, body in history.landed]
+    if any(fault.startswith("power:") for fault in faults):
+        return UNSYNCED_LOSS
+    if any(fault.startswith("late:") for fault in faults):
+        return LATE_LANDING
+    return None
 
 
 def _lost(finding: Finding, history: History, expectation: Expectation) -> Diagnosis:

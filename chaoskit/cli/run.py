@@ -121,12 +121,14 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
 @click.option(
     "--times", type=click.IntRange(min=0), default=0, help="Also kill at so many random moments."
 )
-@click.option("--depth", default=1, show_default=True, help="Kills in one trial, at most.")
+@click.option(
+    "--depth", default=1, show_default="1, 3 for a soak", help="Kills in one trial, at most."
+)
 @click.option(
     "--snapshots/--no-snapshots",
     default=True,
     show_default=True,
-    help="Go on from copies of the world where that is exact; see below.",
+    help="Go on from copies of the world where that is exact; see above.",
 )
 @click.option(
     "--resumes",
@@ -180,7 +182,7 @@ def run(ctx: click.Context, /, **given: object) -> int:
 
     The part before the kill is run once for many points: the work folder and the services' books
     are copied while the task stands still at each of them, and only the resumes are run, one for
-    each state. Whatever is not VALID is run again by a real kill, and so is a sample of the rest.
+    each state. Every failure is shown again by a real kill, and so is a sample of the rest.
     Where a copy would not be exact each trial is a real kill, and the report says why.
 
     \b
@@ -201,10 +203,10 @@ def run(ctx: click.Context, /, **given: object) -> int:
         depth=_depth(_int(given["depth"])),
         in_flight=in_flight_of(str(given["in_flight"])),
         snapshots=bool(given["snapshots"]),
-        power_loss=_with_calls(bool(given["power_loss"]), chosen),
+        power_loss=_with_calls("--power-loss", bool(given["power_loss"]), chosen),
         kill=_kill(str(given["kill"])),
         resumes=str(given["resumes"]),
-        skip_sleeps=bool(given["skip_sleeps"]),
+        skip_sleeps=_with_calls("--skip-sleeps", bool(given["skip_sleeps"]), chosen),
         timeout_s=_finite(given["timeout"]),
         only=tuple(_as_schedule(text) for text in _texts(given["only"])),
         fresh=bool(given["fresh"]),
@@ -310,13 +312,13 @@ def _as_schedule(text: str) -> str:
     return text if "@" in text or text == "none" else f"kill@{text}"
 
 
-def _with_calls(power_loss: bool, chosen: Sequence[Mechanism]) -> bool:
-    if power_loss and "calls" not in chosen:
+def _with_calls(option: str, wanted: bool, chosen: Sequence[Mechanism]) -> bool:
+    if wanted and "calls" not in chosen:
         raise UsageError(
-            "--power-loss follows the system calls of the task, and they are not traced: "
+            f"{option} needs the system calls of the task, and they are not traced: "
             "add calls to --mechanisms; chaoskit doctor says whether that works here"
         )
-    return power_loss
+    return wanted
 
 
 def _kill(text: str) -> Literal["tree", "leader", "both"]:

@@ -8,7 +8,7 @@ from chaoskit.campaign.run import Options
 from chaoskit.campaign.store import Store, StoredTrial
 from chaoskit.campaign.trials import BOUNDED
 from chaoskit.explore.plan import FOREIGN, MAPPED, MEANING, OUTSIDE
-from chaoskit.model.events import TraceNoted
+from chaoskit.model.events import CallSeen, TraceNoted
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.schedule import parse_schedule
 
@@ -101,6 +101,11 @@ def _of_the_trace(store: Store) -> Iterator[str]:
     noted = {(b.what, b.detail) for h in survey[:2] for _, b in h.of(TraceNoted)} if survey else ()
     if mapped := _details(noted, MAPPED):
         yield f"stores into mapped files, which are no system calls: {mapped}"
+    if survey and any(not body.alone for h in survey[:2] for _, body in h.of(CallSeen)):
+        yield (
+            "other orders in which its threads and processes can take turns: those that were met "
+            "are a sample"
+        )
     if outside := _details(noted, OUTSIDE):
         yield f"changes outside the work folder and the known services: {outside}"
     if foreign := _details(noted, FOREIGN):
@@ -138,6 +143,8 @@ def _of_the_campaign(store: Store, options: Options) -> Iterator[str]:
         yield f"what was left when {finished}"
     if not options.in_flight:
         yield "requests that land after the resume has begun (--in-flight late:1)"
+    elif "windows" not in options.mechanisms:
+        yield "requests that land after the resume has begun: that goes with windows"
     if not options.power_loss:
         yield "power loss: SIGKILL keeps what the kernel has (--power-loss)"
     yield "several resumers at once"

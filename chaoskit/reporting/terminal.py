@@ -39,7 +39,8 @@ def headline(summary: Summary) -> Text:
     text.append(summary.verdict, style=COLOURS[summary.verdict])
     text.append(f"  {summary.title}", style="bold")
     text.append(
-        f"\n  {summary.trials} trials, killed at {points.landed} of {points.total} points, "
+        f"\n  {summary.trials} trial{'s' if summary.trials != 1 else ''}, "
+        f"killed at {points.landed} of {points.total} points, "
         f"against {summary.effects} expected effects; seed {summary.seed}, "
         f"{summary.elapsed_s:.1f} s"
     )
@@ -70,7 +71,7 @@ def _show_group(findings: Sequence[ReportedFinding], console: Console) -> None:
     title = Text()
     title.append(f"  {first.kind}", style="bold red")
     points = len({f.schedule for f in findings})
-    title.append(f"  {first.operation}, at {points} point{'s' if points != 1 else ''}")
+    title.append(f"  {first.operation}, in {points} trial{'s' if points != 1 else ''}")
     console.print(title)
     shown: dict[str, ReportedFinding] = {}
     for finding in findings:
@@ -152,7 +153,7 @@ def _facts(summary: Summary) -> RenderableType:
     if summary.copies:
         table.add_row(
             "snapshots",
-            f"{summary.copies} trials went on from {summary.states} different states, copied at the point; "
+            f"{summary.copies} trials went on from {summary.states} states that were copied; "
             f"{summary.real_kills} were real kills (every failure once, and a sample)",
         )
     for line in summary.not_tested:

@@ -23,6 +23,7 @@ Shape = Literal[
     "two-at",  # two pairs of folder and path, from ``at`` on
     "connect",  # a socket and an address
     "map",  # a mapping of the descriptor in the fifth argument
+    "mapping",  # the file that is mapped at the address in the first argument
     "all",  # everything
 ]
 
@@ -55,7 +56,7 @@ _KINDS: dict[str, Kind] = {
     "sync_file_range": Kind("sync_file_range", "fd"),
     "syncfs": Kind("syncfs", "fd"),
     "sync": Kind("sync", "all"),
-    "msync": Kind("msync", "all"),
+    "msync": Kind("msync", "mapping"),
     "fchmod": Kind("chmod", "fd"),
     "fchown": Kind("chown", "fd"),
     "fsetxattr": Kind("setxattr", "fd"),

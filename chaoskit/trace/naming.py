@@ -23,6 +23,8 @@ _O_DSYNC = 0o10000
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:=@~-/")
 _RANDOM = re.compile(
     rb"(?<![A-Za-z0-9])(tmp)[a-z0-9_]{8}(?![A-Za-z0-9])"  # Python's tempfile
+    rb"|(?<![A-Za-z0-9])(tmp\.)[A-Za-z0-9]{10}(?![A-Za-z0-9])"  # mktemp
+    rb"|(?<![^/])#[0-9]+(?![^/])"  # a file without a name (O_TMPFILE)
     rb"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"  # a UUID
     rb"|(?<![0-9a-fA-F])[0-9a-f]{32}(?![0-9a-fA-F])"  # one without dashes
 )
@@ -88,6 +90,9 @@ class Names:
                 found = self._connect(tid, arguments)
             case "all":
                 found = Target("")
+            case "mapping":
+                mapped = _mapped_file(tid, arguments[0])
+                found = self._paths([mapped]) if mapped else None
             case "open2" if not _creates(tid, arguments[2]):
                 found = None
             case _:
@@ -168,6 +173,20 @@ def _paths(tid: int, kind: Kind, arguments: Sequence[int]) -> list[str]:
             return [_absolute(tid, arguments[at + n], arguments[at + n + 1]) for n in (0, 2)]
 
 
+def _mapped_file(tid: int, address: int) -> str:
+    """The file that is mapped at ``address``; empty where there is none."""
+    try:
+        with open(f"/proc/{tid}/maps", encoding="utf-8", errors="surrogateescape") as lines:
+            for line in lines:
+                span, _, _, _, _, *path = line.rstrip("\n").split(maxsplit=5)
+                first, _, end = span.partition("-")
+                if int(first, 16) <= address < int(end, 16):
+                    return path[0] if path and path[0].startswith("/") else ""
+    except OSError:
+        pass
+    return ""
+
+
 def _creates(tid: int, how: int) -> bool:
     """Whether the ``struct open_how`` at this address creates or truncates."""
     flags = ptrace.memory(tid, how, 8)
@@ -215,7 +234,9 @@ def _encoded(path: str) -> str:
     parts = []
     last = 0
     for found in _RANDOM.finditer(raw):
-        parts.append(_quoted(raw[last : found.start()]) + (found[1] or b"").decode() + "*")
+        parts.append(
+            _quoted(raw[last : found.start()]) + (found[1] or found[2] or b"").decode() + "*"
+        )
         last = found.end()
     return "".join(parts) + _quoted(raw[last:])
 

@@ -274,7 +274,7 @@ class Attempts:
     def _trace_request(self, watch: Watch) -> dict[str, object] | None:
         """How this attempt is traced; None: not at all."""
         exits = self._durable is not None
-        if not watch.calls and not self.tracing and not exits:
+        if not (watch.calls or self.tracing or exits or self.skip_sleeps):
             return None
         return self._stage.scope.request(
             watch.calls, exits=exits, tell=self.tracing, skip_sleeps=self.skip_sleeps

@@ -1,7 +1,9 @@
 """What a state of the files means: the rows of a SQLite database, the bytes of everything else.
 
 Two runs that have done the same never have the same bytes in a write-ahead log (its salt is drawn
-anew), so states of different runs are compared by what a program would read in them.
+anew), so states of different runs are compared by what a program would read in them: the rows, the
+schema, and the two numbers that a program may keep in a database's head. A database that cannot be
+read is compared by its bytes and those of its logs.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from chaoskit.trial.snapshots import Contents, Entry, Tree
 
 _MAGIC = b"SQLite format 3\0"
 _JOURNALS = ("-wal", "-shm", "-journal")
+_HEAD, _SCHEMA = "sqlite_head", "sqlite_schema"
+"""How the rest of a database is called among its tables; none of its own begins like this."""
+_NUMBERS = ("user_version", "application_id")
 
 Column = tuple[str, str, str]
 """File, table and name of a column."""
@@ -34,11 +39,14 @@ class Reader:
         self._known: dict[tuple[bytes, ...], Mapping[str, object] | None] = {}
 
     def digest(self, tree: Tree, masked: Iterable[Column] = ()) -> bytes:
-        """Equal for states that mean the same, but for the ``masked`` columns."""
+        """Equal for states that mean the same, but for the values in the ``masked`` columns.
+
+        Whether there is a value in one still counts: what is not there may be made up for later.
+        """
         hidden = frozenset(masked)
         digest = hashlib.blake2b(digest_size=16)
         for name, entry in tree.items():
-            if self._belongs_to_a_database(name, tree):
+            if self._is_read_with_another(name, tree):
                 continue
             digest.update(repr((name, stat.S_IFMT(entry.mode))).encode())
             tables = self._tables(name, tree)
@@ -46,9 +54,9 @@ class Reader:
                 digest.update(entry.content)
                 continue
             for table, (columns, rows) in sorted(tables.items()):
-                keep = [i for i, c in enumerate(columns) if (name, table, c) not in hidden]
+                shown = [(name, table, column) not in hidden for column in columns]
                 digest.update(repr((table, columns)).encode())
-                digest.update(repr([[row[i] for i in keep] for row in rows]).encode())
+                digest.update(repr([_shown(row, shown) for row in rows]).encode())
         return digest.digest()
 
     def differing_columns(self, one: Tree, other: Tree) -> set[Column]:
@@ -69,10 +77,10 @@ class Reader:
                 )
         return found
 
-    def _belongs_to_a_database(self, name: str, tree: Tree) -> bool:
-        """Whether the file is a log or an index that is read together with its database."""
+    def _is_read_with_another(self, name: str, tree: Tree) -> bool:
+        """Whether the file is a log or an index that was read together with its database."""
         base = next((name.removesuffix(s) for s in _JOURNALS if name.endswith(s)), None)
-        return base is not None and base in tree and self._is_database(tree[base])
+        return base is not None and self._tables(base, tree) is not None
 
     def _is_database(self, entry: Entry) -> bool:
         if not stat.S_ISREG(entry.mode):
@@ -105,7 +113,8 @@ class Reader:
             (self._folder / f"db{suffix}").write_bytes(self._contents[content])
         try:
             with closing(sqlite3.connect(self._folder / "db", isolation_level=None)) as books:
-                return {table: _rows(books, table) for table in _table_names(books)}
+                tables = {table: _rows(books, table) for table in _table_names(books)}
+                return tables | {_HEAD: _numbers(books), _SCHEMA: _made_by(books)}
         except sqlite3.Error:
             return None  # damaged, or made with what we lack: compared by its bytes
 
@@ -113,6 +122,20 @@ class Reader:
 def _table_names(books: sqlite3.Connection) -> list[str]:
     found = books.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
     return [str(row[0]) for row in found]
+
+
+def _numbers(books: sqlite3.Connection) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    return _NUMBERS, [tuple(books.execute(f"PRAGMA {n}").fetchone()[0] for n in _NUMBERS)]
+
+
+def _made_by(books: sqlite3.Connection) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    cursor = books.execute("SELECT type, name, sql FROM sqlite_master ORDER BY type, name")
+    return ("type", "name", "sql"), cursor.fetchall()
+
+
+def _shown(row: tuple[object, ...], shown: list[bool]) -> list[object]:
+    """A row, with nothing but whether there is a value in the columns that are not shown."""
+    return [value if seen else (value is None,) for value, seen in zip(row, shown, strict=True)]
 
 
 def _rows(

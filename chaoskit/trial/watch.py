@@ -200,7 +200,7 @@ class Watch:
             )
         )
         self._kill_at(number, "answered")
-        if self._stops_at(number, "answered"):
+        if self._stops_at(number, "answered") or self.leader_killed:
             self._grip.thaw()
 
     # The tracer's stops.

@@ -268,7 +268,8 @@ def test_each_way_to_keep_a_record_loses_what_it_does_not_sync_and_nothing_else(
         assert {kind for some in failed.values() for kind in some} <= kinds, (action, case.why)
         shown |= {kind for some in failed.values() for kind in some}
     assert {failure for _, _, failure in told(found)} == {
-        failure for (_, trial), (_, _, failure) in zip(found.trials, told(found), strict=True)
+        failure
+        for (_, trial), (_, _, failure) in zip(found.trials, told(found), strict=True)
         if trial.real
     } | {frozenset()}
     scenario = load(Target(scenario=f"{SCENARIOS / 'power_loss.py'}:{case.name}")).scenario

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -31,8 +32,9 @@ def scenario(name: str) -> Target:
 
 
 def campaign(tmp_path: Path, target: Target, **options: object) -> Summary:
-    """Run a whole campaign; its summary."""
-    chosen = Options(target=target, runs=str(tmp_path / "runs"), **options)  # type: ignore[arg-type]
+    """Run a whole campaign without late landings; its summary."""
+    runs = str(tmp_path / "runs")
+    chosen = Options(target=target, runs=runs, in_flight=(), **options)  # type: ignore[arg-type]
     last = [event for event in run(chosen) if isinstance(event, Finished)][-1]
     with Store(last.folder) as store:
         return summarize(store)
@@ -156,7 +158,10 @@ def _suicide() -> None:
 def test_any_executor_will_do(tmp_path: Path) -> None:
     """A campaign on a plain concurrent.futures executor finds what local workers find."""
     options = Options(
-        target=scenario("broken/fresh_key"), runs=str(tmp_path / "runs"), max_points=6
+        target=scenario("broken/fresh_key"),
+        runs=str(tmp_path / "runs"),
+        max_points=6,
+        in_flight=(),
     )
     last = [event for event in run(options, Inline()) if isinstance(event, Finished)][-1]
     with Store(last.folder) as store:
@@ -168,7 +173,11 @@ def test_any_executor_will_do(tmp_path: Path) -> None:
 def test_leaving_the_stream_early_keeps_what_is_finished(tmp_path: Path) -> None:
     """A campaign that its listener stops goes on later without repeating a trial."""
     options = Options(
-        target=scenario("broken/no_effect_ids"), runs=str(tmp_path / "runs"), max_points=12
+        target=scenario("broken/no_effect_ids"),
+        runs=str(tmp_path / "runs"),
+        max_points=12,
+        in_flight=(),
+        snapshots=False,
     )
     stream = run(options)
     seen = []
@@ -193,6 +202,7 @@ def killed_campaign(tmp_path: Path) -> tuple[list[str], Path]:
     command = [
         sys.executable, "-m", "chaoskit.cli.main", "run", str(BROKEN / "no_effect_ids.py"),
         "--runs", str(tmp_path / "runs"), "-j", "2", "--work-dir", str(tmp_path / "work"),
+        "--mechanisms", "windows", "--in-flight", "landed", "--no-snapshots",
     ]  # fmt: skip
     (tmp_path / "work").mkdir()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT)
@@ -217,6 +227,7 @@ def test_ctrl_c_ends_a_campaign_that_can_be_gone_on_with(tmp_path: Path) -> None
     command = [
         sys.executable, "-m", "chaoskit.cli.main", "run", str(BROKEN / "no_effect_ids.py"),
         "--runs", str(tmp_path / "runs"), "-j", "2", "--work-dir", str(tmp_path / "work"),
+        "--mechanisms", "windows", "--in-flight", "landed", "--no-snapshots",
     ]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT)
     _until(lambda: _trials(tmp_path / "runs") > 3)
@@ -244,7 +255,7 @@ def _until(condition: object) -> bool:
     deadline = time.monotonic() + CAMPAIGN_ENDS_WITHIN_S
     while not condition():
         assert time.monotonic() < deadline, "it never happened"
-        os.sched_yield()
+        threading.Event().wait(0.01)
     return True
 
 
@@ -278,6 +289,7 @@ def test_a_signal_to_the_whole_group_leaves_nothing(tmp_path: Path, number: sign
     command = [
         sys.executable, "-m", "chaoskit.cli.main", "run", str(BROKEN / "no_effect_ids.py"),
         "--runs", str(tmp_path / "runs"), "-j", "2", "--work-dir", str(tmp_path / "work"),
+        "--mechanisms", "windows", "--in-flight", "landed", "--no-snapshots",
     ]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True)
     _until(lambda: _trials(tmp_path / "runs") > 3)

@@ -56,7 +56,13 @@ def test_snapshots_find_what_real_kills_find(tmp_path: Path, name: str) -> None:
     ]
     assert copied.trials == real.trials == real.real_kills
     assert copied.points == real.points
-    assert copied.real_kills >= len({f.schedule for f in copied.findings if f.schedule != "none"})
+    assert confirmed(copied) >= {f.fingerprint for f in copied.findings}
+
+
+def confirmed(summary: Summary) -> set[str]:
+    """The findings that some real kill showed."""
+    with Store(Path(summary.run)) as store:
+        return {f.fingerprint for t in store.trials() if t.real for f in t.judgement.findings}
 
 
 def test_a_sound_task_is_valid_from_snapshots_also_with_two_kills(tmp_path: Path) -> None:
@@ -140,23 +146,24 @@ def test_a_copy_that_says_something_else_than_the_kill_is_a_doubt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "real"),
+    ("text", "copied"),
     [
-        ("kill@payments.charge#2.received", False),
-        ("late:1@payments.charge#2.received", False),
-        ("kill@payments.charge#1.received / kill@payments.charge#1.received", False),
-        ("kill-leader@payments.charge#2.received", True),
-        ("kill@payments.charge#2.received + kill@payments.charge#3.received", True),
-        ("- / kill@payments.charge#1.received", True),
-        ("none", True),
+        ("kill@payments.charge#2.received", True),
+        ("late:1@payments.charge#2.received", True),
+        ("kill@payments.charge#1.received / kill@payments.charge#1.received", True),
+        ("kill-leader@payments.charge#2.received", False),
+        ("kill@payments.charge#2.received + kill@payments.charge#3.received", False),
+        ("- / kill@payments.charge#1.received", False),
+        ("none", False),
     ],
 )
 def test_snapshots_are_taken_only_where_they_are_exact(
-    tmp_path: Path, text: str, *, real: bool
+    tmp_path: Path, text: str, *, copied: bool
 ) -> None:
     """Not for several faults in one attempt, nor where a part of the task lives on."""
-    (result,) = [result for _, result in told(tmp_path, "sound/forty_calls", [text])]
-    assert result.real is real
+    (result,) = [result for _, result in told(tmp_path, "broken/record_before_effect", [text])]
+    assert bool(result.world) is copied
+    assert result.real or copied
 
 
 TASKS = {

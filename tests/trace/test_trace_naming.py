@@ -117,6 +117,13 @@ def test_every_path_fits_into_a_point_and_can_be_read_back(raw: bytes) -> None:
         ("tmpabcd1234/part-1", "tmp*/part-1"),
         ("out.tmpabcd1234", "out.tmp*"),
         ("tmpabcd12345", "tmpabcd12345"),
+        ("tmp.aB3dE6gH9j", "tmp.*"),
+        ("tmp.aB3dE6gH9", "tmp.aB3dE6gH9"),
+        ("tmp.aB3dE6gH9jk", "tmp.aB3dE6gH9jk"),
+        ("#4303", "*"),
+        ("sub/#4303", "sub/*"),
+        ("#4303x", "%234303x"),
+        ("x#4303", "x%234303"),
         ("tmpABCD1234", "tmpABCD1234"),
         ("my_tmpabcd1234x", "my_tmpabcd1234x"),
         ("footmpabcd1234", "footmpabcd1234"),
@@ -139,6 +146,18 @@ def test_names_that_libraries_draw_are_recognised(tmp_path: Path) -> None:
         assert _encoded(os.path.basename(path)) == "tmp*.json"
         assert _encoded(os.path.basename(tempfile.mkdtemp(dir=tmp_path))) == "tmp*"
         assert _encoded(f"{uuid.uuid4()}/{uuid.uuid4().hex}") == "*/*"
+
+
+def test_a_file_without_a_name_has_the_same_one_in_every_run(
+    asked: Asked, opened: ExitStack
+) -> None:
+    """What O_TMPFILE opens is called by its folder and a star."""
+    for folder, name in (("state", "*"), ("state/sub", "sub/*")):
+        try:
+            file = descriptor(opened, asked.work / folder, os.O_TMPFILE | os.O_WRONLY)
+        except OSError:
+            pytest.skip("this file system has no files without names")
+        assert asked.name("write", file, b"", 1) == name
 
 
 # Paths.

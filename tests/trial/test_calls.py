@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import textwrap
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -24,6 +28,7 @@ from chaoskit.model.schedule import parse_schedule
 from chaoskit.model.token import CommandSpec
 from chaoskit.trace.abi import this_abi
 from chaoskit.trial import attempts
+from chaoskit.trial.launching import Launching
 from chaoskit.trial.supervisor import Supervisor
 from chaoskit.trial.tracing import Traced
 from chaoskit.trial.watch import Watch
@@ -260,6 +265,38 @@ def test_a_thread_that_execs_leaves_the_other_threads_behind() -> None:
     assert ran.ends == ["killed 9", "exit 0"]
     found = contents(ran.files)
     assert (found["b"], found["c"]) == (b"b", b"")
+
+
+def test_a_child_that_is_not_yet_its_own_is_held_and_killed() -> None:
+    """Between vfork and exec the parent cannot stop: it waits for the child that stands still."""
+    spec = python("""
+        import os
+        actions = [(os.POSIX_SPAWN_OPEN, 1, "out", os.O_CREAT | os.O_WRONLY, 0o600)]
+        child = os.posix_spawn("/bin/echo", ["echo", "hello"], {}, file_actions=actions)
+        os.waitpid(child, 0)
+    """)
+    whole, at_open, at_write = traced(spec, ["none", "kill@p1:open(out)#1", "kill@p1:write(out)#1"])
+    assert whole.calls == {"p1": steps("out", 1)}
+    assert at_open.ends == at_write.ends == ["killed 9", "exit 0"]
+    assert contents(at_open.files) == {}
+    assert contents(at_write.files) == {"out": b""}
+
+
+def test_however_much_was_said_is_taken_in_at_once() -> None:
+    """A request must not be booked before the calls that came ahead of it: nothing stays behind."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    for end in (ours, theirs):
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            end.setsockopt(socket.SOL_SOCKET, option, 1 << 20)
+    told: list[dict[str, Any]] = []
+    launching = object.__new__(Launching)
+    launching._control, launching._buffer, launching._traced = ours, b"", told.append
+    with closing(ours), closing(theirs):
+        for number in range(150):
+            theirs.sendall(json.dumps({"call": "x" * 1000, "number": number}).encode() + b"\n")
+        launching.hear()
+    assert [message["number"] for message in told] == list(range(150))
 
 
 def test_a_call_is_seen_before_what_it_brings_about(tmp_path: Path) -> None:
