@@ -178,7 +178,7 @@ class Darkroom:
                 await real_trial(self._supervisor, schedule, expectation, keep, horizon)
                 for _ in range(REPEATS)
             ]
-            return doubted(judgement, truth, again)
+            return doubted(schedule, judgement, truth, again)
         return result
 
     def _horizon(self, schedule: Schedule, plan: Plan, expectation: Expectation) -> Horizon | None:
@@ -243,10 +243,13 @@ def _agree(judgement: Judgement, truth: Result) -> bool:
     return truth.judgement is not None and _kinds(truth.judgement) == _kinds(judgement)
 
 
-def doubted(judgement: Judgement, truth: Result, again: Sequence[Result]) -> Result:
+def doubted(
+    schedule: Schedule, judgement: Judgement, truth: Result, again: Sequence[Result]
+) -> Result:
     """What counts where a copy and a real kill disagree: the real kills, repeated.
 
     Args:
+        schedule: of all of them.
         judgement: what the resume from the copy showed.
         truth: what the real kill showed.
         again: what further ones showed.
@@ -260,7 +263,7 @@ def doubted(judgement: Judgement, truth: Result, again: Sequence[Result]) -> Res
     repeats = summed((shows(j) is not None for j in judged[1:]), first=bool(judged[0].findings))
     seen, real = _kinds(judgement), _kinds(judged[0])
     doubt = (
-        f"{DOUBT} showed {seen or 'nothing'}, a real kill {real or 'nothing'}; "
+        f"{DOUBT} at {schedule} showed {seen or 'nothing'}, a real kill {real or 'nothing'}; "
         f"of {repeats.times} more real kills {repeats.shown} showed a finding"
         + ("" if repeats.steady else f": {repeats}")
     )

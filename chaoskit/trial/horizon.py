@@ -64,6 +64,7 @@ class Undisturbed:
     masked: set[Column] = field(default_factory=set)
     _moments: dict[Signature, list[Moment]] = field(default_factory=dict)
     _order: list[int] = field(default_factory=list)
+    _digests: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
     def met(self, request: RequestReceived, index: int, tree: Tree) -> None:
         """Learn the world at one more request; they come in order."""
@@ -83,9 +84,15 @@ class Undisturbed:
         for moment in self._moments.get(_signature(request), ()):
             if effects_of(event.body for event in self.events[: moment.index]) == effects:
                 mine = mine or self.reader.digest(take(), self.masked)
-                if mine == self.reader.digest(moment.tree, self.masked):
+                if mine == self._digest(moment):
                     return moment.index
         return None
+
+    def _digest(self, moment: Moment) -> bytes:
+        key = moment.index, len(self.masked)  # which only grows
+        if key not in self._digests:
+            self._digests[key] = self.reader.digest(moment.tree, self.masked)
+        return self._digests[key]
 
     def like(self, request: RequestReceived) -> int | None:
         """The index of the undisturbed run's request for the same thing, if there is only one."""

@@ -353,7 +353,10 @@ def _execute(argv: list[str], failure: int) -> None:
     try:
         os.execvpe(argv[0], argv, os.environ)  # noqa: S606
     except OSError as error:
-        os.write(failure, f"{argv[0]}: {error.strerror}".encode())
+        hint = ""
+        if "/" in argv[0] and not argv[0].startswith("/"):
+            hint = " (its working directory is the work folder: give the whole path)"
+        os.write(failure, f"{argv[0]}: {error.strerror}{hint}".encode())
     os._exit(127)
 
 

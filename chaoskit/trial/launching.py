@@ -34,7 +34,7 @@ class Launching:
         ours.setblocking(False)
         self._control = ours
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "chaoskit.trial.launcher", str(theirs.fileno())],
+            [sys.executable, "-P", "-m", "chaoskit.trial.launcher", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # what a terminal sends to our group must not reach it

@@ -134,7 +134,7 @@ def kill_group(exploration: Exploration) -> None:
 
 
 RECORDED, RESUMED = SURVEYS, SURVEYS + 3
-"""How many attempts have passed the gate when the one that is recorded, or a resume, comes to it."""
+"""How many attempts have passed when the one that is recorded, or a resume, comes to the gate."""
 
 
 @pytest.mark.parametrize(

@@ -526,6 +526,7 @@ def _states(process: psutil.Process) -> set[str]:
 # Programs that use what the tracer uses.
 
 
+@pytest.mark.timeout(30)
 def test_a_main_thread_may_end_before_the_others(tmp_path: Path) -> None:
     """A process whose first thread is gone is held and killed like any other."""
     program = compiled(
