@@ -81,8 +81,12 @@ class HttpService:
         self._behaviours = mine
         self._counts.clear()
         self._in_flight.clear()
+        self._forget_answers()
+
+    def _forget_answers(self) -> None:
+        """An answer to the old world must not be told of in the new one."""
         for timer in self._late:
-            timer.cancel()  # an answer to the old world must not be told of in the new one
+            timer.cancel()
         self._late.clear()
 
     def behaviours_for(self, operation: str) -> list[Behaviour]:
@@ -200,6 +204,7 @@ class HttpService:
         self.ledger_book.clear()
         self.ledger_book.book(entries)
         self._in_flight.clear()
+        self._forget_answers()
 
     async def stop(self) -> None:
         """Close the listener and every connection."""

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaoskit.model.events import CallSeen, EffectApplied, ReplySent, RequestReceived
+from chaoskit.model.events import CallSeen, Crossed, EffectApplied, ReplySent, RequestReceived
 from chaoskit.model.history import History
-from chaoskit.model.points import CallPoint, Point, WindowPoint
+from chaoskit.model.points import CallPoint, CrossingPoint, Point
 from chaoskit.model.schedule import Fault
 
 CodeLocation = tuple[str, int, str]
@@ -59,6 +59,8 @@ class Places:
                 self._calls.append(event.index)
                 if not body.sends:
                     self._deeds.append(_Deed(event.index, body.call, effect=False))
+            elif isinstance(body, Crossed):
+                self._indexes[str(CrossingPoint(body.name, body.ordinal))] = event.index
             elif isinstance(body, RequestReceived):
                 asked[body.request] = body
                 self._indexes[_window(body, "received")] = event.index
@@ -86,7 +88,8 @@ class Places:
         split = self._split(point)
         if split is None:
             return ""
-        done = [deed for deed in self._deeds if deed.index < split]
+        within = _base(point) if isinstance(point, CallPoint) and point.side == "short" else ""
+        done = [deed for deed in self._deeds if deed.index < split and deed.name != within]
         effects = [deed for deed in done if deed.effect]
         before = effects[-1:]
         if done and done[-1] not in before:
@@ -95,6 +98,8 @@ class Places:
         words = []
         if before:
             words.append("after " + " and ".join(deed.name for deed in before))
+        if within:
+            words.append(f"within {within}")
         if after is not None:
             words.append(f"before {after.name}")
         return ", ".join(words)
@@ -102,17 +107,21 @@ class Places:
     def _split(self, point: Point) -> float | None:
         """What has happened at a point: every event with a smaller index than this."""
         if isinstance(point, CallPoint):
-            base = CallPoint(point.call, point.target, point.ordinal, who=point.who)
-            index = self._indexes.get(str(base))
+            index = self._indexes.get(_base(point))
             if index is None:
                 return None
             if point.side == "after":  # and what was sent has landed by then
                 return next((call for call in self._calls if call > index), math.inf)
             return index + 0.5 if point.side == "short" else index
-        if isinstance(point, WindowPoint):
-            index = self._indexes.get(str(point))
-            return None if index is None else index + 0.5
-        return None
+        index = self._indexes.get(str(point))
+        if index is None or isinstance(point, CrossingPoint):
+            return index
+        return index + 0.5
+
+
+def _base(point: CallPoint) -> str:
+    """The call itself, whichever side of it is meant."""
+    return str(CallPoint(point.call, point.target, point.ordinal, who=point.who))
 
 
 def _window(request: RequestReceived, window: str) -> str:

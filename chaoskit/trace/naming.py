@@ -181,7 +181,8 @@ def _mapped_file(tid: int, address: int) -> str:
                 span, _, _, _, _, *path = line.rstrip("\n").split(maxsplit=5)
                 first, _, end = span.partition("-")
                 if int(first, 16) <= address < int(end, 16):
-                    return path[0] if path and path[0].startswith("/") else ""
+                    name = path[0].removesuffix(" (deleted)") if path else ""
+                    return name if name.startswith("/") else ""
     except OSError:
         pass
     return ""

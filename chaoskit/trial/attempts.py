@@ -277,7 +277,10 @@ class Attempts:
         if not (watch.calls or self.tracing or exits or self.skip_sleeps):
             return None
         return self._stage.scope.request(
-            watch.calls, exits=exits, tell=self.tracing, skip_sleeps=self.skip_sleeps
+            watch.calls,
+            exits=exits,
+            tell=self.tracing or watch.looked_at,  # what changes is to be known
+            skip_sleeps=self.skip_sleeps,
         )
 
     # What the tracer says.

@@ -28,6 +28,7 @@ import gc
 import importlib.util
 import json
 import os
+import select
 import selectors
 import shutil
 import signal
@@ -51,6 +52,9 @@ _NOT_OURS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal,
 
 _WALL = 0x40000000 if sys.platform == "linux" else 0
 """waitpid: threads that we trace, too."""
+
+_ROUNDS_MAX, _ROUND_S = 2000, 0.002
+"""How often, and how long apart, the last processes of a task are looked for."""
 
 Task = Callable[[], object]
 
@@ -263,12 +267,25 @@ class Launcher:
                 self._say({"noted": what, "detail": detail})
         self._say({"ended": pid, "status": status})
 
+    def _bury(self, descendants: Callable[[int], list[int]]) -> None:
+        """Kill the tree; of what is traced the end is only known when we take it in."""
+        for _ in range(_ROUNDS_MAX):
+            alive = descendants(os.getpid())
+            if not alive:
+                return
+            for pid in alive:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            _reap_all()
+            select.select([], [], [], _ROUND_S)
+
     def _leave(self) -> None:
         """The supervisor has gone: take the task and the work folder along."""
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # dead children vanish by themselves
         try:
             from chaoskit.trial import process_tree
 
+            self._bury(process_tree.descendants)
             process_tree.kill(os.getpid())
         except ImportError:  # no psutil in this environment: the task's own session must do
             with suppress(ProcessLookupError, PermissionError):
@@ -276,6 +293,13 @@ class Launcher:
                     os.killpg(self._leader, signal.SIGKILL)
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _reap_all() -> None:
+    """Take the status of every child and traced thread that has ended."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG | _WALL)[0]:
+            pass
 
 
 def load_task(file: str, name: str) -> Task:

@@ -145,11 +145,16 @@ class Launching:
             self._control.setblocking(False)
 
     def hear(self) -> None:
-        """Take in what the launcher has said so far, in its order."""
+        """Take in all that the launcher has said so far, in its order."""
+        while self._hear_some():
+            pass
+
+    def _hear_some(self) -> bool:
+        """Take in a piece of it; whether there may be more."""
         try:
             data = self._control.recv(1 << 16)
         except BlockingIOError:
-            return
+            return False
         except ConnectionError:
             data = b""
         if not data:
@@ -157,7 +162,7 @@ class Launching:
             self._answers.put_nowait({"lost": True})
             if self._ended is not None and not self._ended.done():
                 self._ended.set_exception(HarnessError("the launcher process has gone"))
-            return
+            return False
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
             message = json.loads(line)
@@ -167,6 +172,7 @@ class Launching:
                 self._answers.put_nowait(message)
             elif self._ended is not None and not self._ended.done():
                 self._ended.set_result(int(message["status"]))
+        return True
 
     async def _answer(self, timeout_s: float, doing: str) -> dict[str, Any]:
         try:

@@ -18,6 +18,7 @@ from pathlib import Path
 from chaoskit.trial.snapshots import Contents, Entry, Tree
 
 _MAGIC = b"SQLite format 3\0"
+_LOG_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 _JOURNALS = ("-wal", "-shm", "-journal")
 _HEAD, _SCHEMA = "sqlite_head", "sqlite_schema"
 """How the rest of a database is called among its tables; none of its own begins like this."""
@@ -88,6 +89,11 @@ class Reader:
         content = self._contents[entry.content]
         return not content or content.startswith(_MAGIC)
 
+    def _is_log(self, entry: Entry | None) -> bool:
+        if entry is None or not stat.S_ISREG(entry.mode):
+            return False
+        return self._contents[entry.content].startswith(_LOG_MAGIC)
+
     def _tables(
         self, name: str, tree: Tree
     ) -> Mapping[str, tuple[tuple[str, ...], list[tuple[object, ...]]]] | None:
@@ -95,7 +101,7 @@ class Reader:
         entry = tree.get(name)
         if entry is None or not self._is_database(entry):
             return None
-        if not self._contents[entry.content] and f"{name}-wal" not in tree:
+        if not self._contents[entry.content] and not self._is_log(tree.get(f"{name}-wal")):
             return None  # an empty file is just that
         parts = {s: tree[name + s].content for s in ("", "-wal", "-journal") if name + s in tree}
         key = tuple(parts.get(s, b"") for s in ("", "-wal", "-journal"))

@@ -19,6 +19,8 @@ import psutil
 _ROUNDS_MAX = 1000
 """A tree that still grows after so many rounds is a fork bomb that outruns us."""
 
+_STANDS_STILL = {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE}
+
 _DEATH_TIMEOUT_MS = 10_000
 
 
@@ -65,8 +67,12 @@ def _from_psutil(root: int) -> list[int]:
 
 
 def _alive(pid: int) -> bool:
+    """Whether anything of the process still runs: its first thread may end before the others."""
     with suppress(psutil.Error):
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+        if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            return True
+        with suppress(OSError):
+            return len(os.listdir(f"/proc/{pid}/task")) > 1
     return False
 
 
@@ -102,7 +108,7 @@ def _await_stop(pid: int) -> None:
     with suppress(psutil.Error):
         process = psutil.Process(pid)
         for _ in range(_ROUNDS_MAX):
-            if process.status() in {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE}:
+            if process.status() in _STANDS_STILL:
                 return
 
 

@@ -134,13 +134,15 @@ class Camera:
             mode = status.st_mode
             if stat.S_ISDIR(mode):
                 found[name] = ((), Entry(mode))
-                self._walk(name, child.path, known, dirty, found)
+                # a folder that was renamed away and back may hold anything by now
+                self._walk(name, child.path, {} if child.path in dirty else known, dirty, found)
             elif stat.S_ISLNK(mode):
                 found[name] = ((), Entry(mode, os.fsencode(os.readlink(child.path))))
             elif stat.S_ISREG(mode):
                 signs = (status.st_ino, status.st_size, status.st_mtime_ns, mode)
                 old = known.get(name)
-                if old is not None and old[0] == signs and child.path not in dirty:
+                one_name = status.st_nlink == 1  # else it may have changed under another one
+                if old is not None and old[0] == signs and one_name and child.path not in dirty:
                     found[name] = old
                     continue
                 content = self._contents.keep(Path(child.path).read_bytes())

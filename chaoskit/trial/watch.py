@@ -134,6 +134,11 @@ class Watch:
         self._recorder.add(FaultLanded(self.attempt, str(fault)))
 
     @property
+    def looked_at(self) -> bool:
+        """Whether the attempt is looked at somewhere."""
+        return self._stops is not None
+
+    @property
     def has_faults(self) -> bool:
         """Whether anything is to be done to this attempt."""
         return bool(self._faults)

@@ -44,7 +44,7 @@ class Explored:
     calls: int
 
 
-def explored(target: Target, runs: Path, jobs: int = 2) -> Explored:
+def explored(target: Target, runs: Path, jobs: int = 1) -> Explored:
     """Kill a task before every call (and after some), each of them once."""
     options = Options(target=target, mechanisms=("calls",), runs=str(runs), jobs=jobs)
     last = [event for event in run(options) if isinstance(event, Finished)][-1]
@@ -168,7 +168,7 @@ def test_a_task_fails_between_effect_and_commit_and_nowhere_else(
 
 def test_all_forty_steps_fail_at_two_calls_each(tmp_path: Path) -> None:
     """The whole task of the benchmarks: of some 240 calls just the eighty that are predicted."""
-    found = explored(forty_steps(tmp_path, "WAL", steps=40), tmp_path / "runs")
+    found = explored(forty_steps(tmp_path, "WAL", steps=40), tmp_path / "runs", jobs=2)
     assert_exact(found, is_commit("WAL"), 40, WIDTH["WAL"])
     assert 230 <= found.calls <= 250
 

@@ -20,7 +20,6 @@ from chaoskit.campaign.workers import Inline
 from chaoskit.model.errors import UsageError
 from chaoskit.model.events import CallSeen, EffectApplied
 from chaoskit.model.history import History
-from chaoskit.model.points import CallPoint
 from chaoskit.model.schedule import POWER, Fault, Schedule, parse_schedule
 from chaoskit.model.token import Target, parse_token
 from chaoskit.reporting.limits import POWER_ONLY
@@ -308,14 +307,13 @@ def test_a_disk_that_is_put_back_is_the_disk_that_a_real_run_is_left_with(
 def test_the_token_of_a_loss_of_power_shows_it_again(tmp_path: Path) -> None:
     """Each profile's first finding is REPRODUCED by the command that the report prints."""
     found = explored(shorter(tmp_path, "renamed", 1), tmp_path / "runs")
-    tokens = {}
+    tokens: dict[str, str] = {}
     for finding in found.summary.findings:
         action = parse_schedule(finding.schedule).attempts[0][0].action
         tokens.setdefault(action, finding.replay.split()[-1])
     assert tokens.keys() == set(POWER)
-    for action, token in tokens.items():
-        replayed = replay(parse_token(token))
-        assert (action, replayed.outcome) == (action, "REPRODUCED")
+    outcomes = {name: replay(parse_token(token)).outcome for name, token in tokens.items()}
+    assert outcomes == dict.fromkeys(POWER, "REPRODUCED")
 
 
 @pytest.mark.xfail(strict=True, reason="one confirmation serves all kinds of fault")

@@ -132,7 +132,7 @@ def test_a_copy_that_says_something_else_than_the_kill_is_a_doubt() -> None:
 
     def after(copy: Judgement, *real: Judgement) -> Judgement:
         truth, *again = map(judged, real)
-        judgement = doubted(copy, truth, again).judgement
+        judgement = doubted(Schedule(), copy, truth, again).judgement
         assert judgement is not None
         return judgement
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import socket
 import struct
@@ -335,10 +336,27 @@ def test_semaphores_are_not_noted(asked: Asked) -> None:
     assert asked.names.outside == set()
 
 
-def test_calls_that_name_nothing_count_for_everything(asked: Asked) -> None:
-    """sync and msync make durable what some file was, and say not which."""
+def test_a_call_that_names_nothing_counts_for_everything(asked: Asked) -> None:
+    """sync makes durable whatever was written, and says not what."""
     assert asked("sync") == Target("")
-    assert asked("msync", 4096, 4096, 4) == Target("")
+
+
+def test_syncing_a_mapping_is_called_by_its_file(asked: Asked, opened: ExitStack) -> None:
+    """msync names an address: it counts for the file that is mapped there, if one is."""
+    path = asked.work / "state" / "m 1"
+    path.write_bytes(bytes(3 * mmap.PAGESIZE))
+    file = descriptor(opened, path, os.O_RDWR)
+    mapping = opened.enter_context(closing(mmap.mmap(file, 0)))
+    view = (ctypes.c_char * len(mapping)).from_buffer(mapping)
+    address = ctypes.addressof(view)
+    for offset in (0, mmap.PAGESIZE, 2 * mmap.PAGESIZE):
+        assert asked("msync", address + offset, 4096, 4) == Target("m%201", (str(path),))
+    path.unlink()
+    assert asked("msync", address, 4096, 4) == Target("m%201", (str(path),))
+    del view
+    memory = ctypes.create_string_buffer(1)
+    assert asked("msync", ctypes.addressof(memory), 1, 4) is None
+    assert asked("msync", 0, 4096, 4) is None
 
 
 # Services.

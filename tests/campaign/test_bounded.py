@@ -1,0 +1,210 @@
+"""Bounded resumes: what they show is what resumes show that are followed to their end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from chaoskit.campaign.run import Finished, Options, run
+from chaoskit.campaign.store import Store
+from chaoskit.campaign.workers import Inline
+from chaoskit.explore.plan import Mechanism
+from chaoskit.model.events import ResumeBounded
+from chaoskit.model.points import WINDOWS
+from chaoskit.model.token import Target
+from chaoskit.reporting.summary import Summary, summarize
+from chaoskit.trace.abi import this_abi
+
+SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
+
+Judged = tuple[str, str, frozenset[tuple[str, str, str]], tuple[str, ...]]
+"""Verdict, end, findings with their causes, and what is not known."""
+
+
+@dataclass(slots=True)
+class Explored:
+    """A campaign: what each schedule showed, and of which the resume was bounded.
+
+    ``followed``: the world was that of the undisturbed run, and the resume went on all the same.
+    """
+
+    judged: dict[str, Judged] = field(default_factory=dict)
+    bounded: set[str] = field(default_factory=set)
+    followed: set[str] = field(default_factory=set)
+    why_real: str = ""
+    summary: Summary | None = None
+
+    @property
+    def failed(self) -> set[str]:
+        """The schedules with findings."""
+        return {schedule for schedule, judged in self.judged.items() if judged[2]}
+
+    @property
+    def findings(self) -> set[tuple[str, str]]:
+        """Kinds and fingerprints, wherever they were seen."""
+        return {(kind, print_) for judged in self.judged.values() for kind, print_, _ in judged[2]}
+
+
+def explored(
+    target: Target,
+    runs: Path,
+    resumes: str,
+    mechanisms: tuple[Mechanism, ...] = ("windows", "crossings"),
+    **options: object,
+) -> Explored:
+    """A campaign whose resumes are followed as ``resumes`` says."""
+    chosen = Options(
+        target=target,
+        mechanisms=mechanisms,
+        in_flight=(),
+        resumes=resumes,
+        runs=str(runs / resumes),
+        **options,  # type: ignore[arg-type]
+    )
+    last = [event for event in run(chosen, Inline()) if isinstance(event, Finished)][-1]
+    found = Explored()
+    with Store(last.folder) as store:
+        for trial in store.trials():
+            judgement = trial.judgement
+            findings = frozenset((f.kind, f.fingerprint, f.cause) for f in judgement.findings)
+            found.judged[trial.schedule] = (
+                judgement.verdict,
+                judgement.end,
+                findings,
+                judgement.unknowns,
+            )
+            for _, body in store.history(trial.schedule).of(ResumeBounded):
+                (found.followed if body.followed else found.bounded).add(trial.schedule)
+        found.why_real = store.get("real") or ""
+        found.summary = summarize(store)
+    return found
+
+
+def both(
+    target: Target,
+    tmp_path: Path,
+    mechanisms: tuple[Mechanism, ...] = ("windows", "crossings"),
+    **options: object,
+) -> Explored:
+    """The bounded campaign, after it was seen to show just what the full one does."""
+    full = explored(target, tmp_path, "full", mechanisms, **options)
+    bounded = explored(target, tmp_path, "bounded", mechanisms, **options)
+    assert not full.bounded
+    assert not full.followed
+    assert bounded.judged == full.judged
+    return bounded
+
+
+NEVER = {
+    "fresh_key": "its requests are other ones each time, by their keys",
+    "half_applied": "it makes no request",
+    "no_inputs": "its requests come in another order each time",
+    "no_outputs": "a resume has lost its sum, and sends others",
+    "stale_lock": "a resume does not get as far as a request",
+    "backfill": "it makes one request in all",
+    "file_migration": "it makes one request in all",
+    "forty_calls": "the runtime's own file says in which attempt each step was begun",
+}
+"""Why there is nothing to bound in some."""
+
+MOST = {"backfill": 1, "file_migration": 4, "left_behind": 9} | dict.fromkeys(
+    ("forty_calls", "fresh_key", "half_applied", "no_outputs", "stale_lock"), 10
+)
+FILES = sorted([*SCENARIOS.glob("broken/[!_]*.py"), *SCENARIOS.glob("sound/[!_]*.py")])
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_bounded_resumes_show_what_full_ones_do(tmp_path: Path, file: Path) -> None:
+    """Verdict, end and findings of every trial of the project's scenarios are the same; a sound
+    one's are VALID.
+    """
+    target = Target(scenario=str(file))
+    if file.stem == "no_inputs":  # no two of its campaigns are alike: it is random
+        found = explored(target, tmp_path, "bounded", max_points=6)
+        assert found.why_real.startswith("requests overlap, or come in another order")
+    elif file.parent.name == "sound":
+        found = explored(target, tmp_path, "bounded", max_points=MOST[file.stem])
+        assert {verdict for verdict, *_ in found.judged.values()} == {"VALID"}
+    else:
+        found = both(target, tmp_path, max_points=MOST.get(file.stem, 24))
+    assert bool(found.bounded) is (file.stem not in NEVER)
+    assert not found.bounded & found.followed
+
+
+FORTY = """
+import sys
+sys.path.insert(0, {folder!r})
+from forty_steps import _scenario
+scenario = _scenario("few steps", journal="{journal}", care="{care}", steps={steps})
+"""
+
+
+@pytest.mark.skipif(this_abi() is None, reason="system calls cannot be traced here")
+@pytest.mark.parametrize(
+    ("journal", "care", "steps", "verdict"),
+    [
+        ("WAL", "none", 5, "INVALID"),
+        ("DELETE", "none", 3, "INVALID"),
+        ("WAL", "look up", 4, "VALID"),
+        ("WAL", "key", 4, "VALID"),
+    ],
+)
+def test_bounded_resumes_fail_at_the_same_calls(
+    tmp_path: Path, journal: str, care: str, steps: int, verdict: str
+) -> None:
+    """At every system call of the exact steps a bounded resume shows what a full one does."""
+    file = tmp_path / "few_steps.py"
+    text = FORTY.format(folder=str(SCENARIOS / "exact"), journal=journal, care=care, steps=steps)
+    file.write_text(text, encoding="utf-8")
+    found = both(Target(scenario=str(file)), tmp_path, ("calls", "windows"))
+    assert found.summary is not None
+    assert found.summary.verdict == verdict
+    assert found.bounded
+    assert any("--resumes full" in remark for remark in found.summary.remarks)
+
+
+MEMORY = """
+import json
+import sys
+
+sys.path.insert(0, {folder!r})
+import _shop as shop
+
+from chaoskit import Scenario
+
+
+def main():
+    services, checkpoint = shop.Shop(), shop.Checkpoint()
+    began = "done" not in checkpoint.values
+    for number in range(checkpoint.values.get("done", 0), 8):
+        buyer = {{"cents": 100 + number, "email": "a@b.c", "name": "A"}}
+        services.charge(buyer, key=f"k{{number}}")
+        checkpoint.save(done=number + 1)
+    if began:
+        services.send("owner@example.com", "All charged", "the month is closed", key="month")
+
+
+scenario = Scenario(task=main, services=("payments", "email"))
+"""
+
+
+def test_what_only_the_first_process_remembers_to_do_is_missed_by_some_trials_and_not_by_all(
+    tmp_path: Path,
+) -> None:
+    """A mail that only a process which began the run sends is found to be lost, since the first
+    and the last resume of each kind of point run to their end.
+    """
+    file = tmp_path / "memory.py"
+    file.write_text(MEMORY.format(folder=str(SCENARIOS)), encoding="utf-8")
+    target = Target(scenario=str(file))
+    full = explored(target, tmp_path, "full", ("windows",))
+    bounded = explored(target, tmp_path, "bounded", ("windows",))
+    assert len(bounded.findings) > 0
+    assert bounded.findings == full.findings
+    assert bounded.failed < full.failed
+    hidden = full.failed - bounded.failed
+    assert hidden <= bounded.bounded
+    assert {f"kill@payments.charge#8.{window}" for window in WINDOWS} <= bounded.failed
+    assert not bounded.failed & bounded.bounded
