@@ -126,7 +126,8 @@ class Darkroom:
         self._albums: dict[Schedule, Album] = {}
         self._twins: dict[tuple[bytes, int], _Twin] = {}
         self._confirmed: set[tuple[str, frozenset[str]]] = set()
-        self._undisturbed = Undisturbed(supervisor.world.reader) if resumes == BOUNDED else None
+        self._bounded = resumes == BOUNDED
+        self._undisturbed: Undisturbed | None = None
         self._whole: set[Schedule] | None = None
 
     async def trial(
@@ -141,6 +142,9 @@ class Darkroom:
             keep: see `Keep`.
             number: of the trial in the plan; some numbers are also run by real kills.
         """
+        if self._bounded and self._undisturbed is None:
+            reader = self._supervisor.world.reader
+            self._undisturbed = Undisturbed(reader, expectation.identify)
         snapshot = await self._snapshot(schedule, plan)
         if snapshot is None:
             return await real_trial(self._supervisor, schedule, expectation, keep)
@@ -199,7 +203,7 @@ class Darkroom:
         if self._undisturbed is None or again or bounded or judgement.verdict != "VALID":
             return
         if history.completed:
-            self._undisturbed.learn(self._supervisor.end_state())
+            self._undisturbed.learn(self._supervisor.end_state(), history.events)
 
     async def _snapshot(self, schedule: Schedule, plan: Plan) -> Snapshot | None:
         """The world at the last fault; None where a real kill is needed."""

@@ -80,6 +80,8 @@ def _of_points(
 ) -> Iterator[str]:
     used = set(options.mechanisms) | ({"times"} if options.times or options.soak_s else set())
     yield from (f"{m}: {MEANING[m]}" for m in MEANING if m in used)
+    if "calls" not in used:
+        yield "moments between two system calls: they were not traced; see chaoskit doctor"
     total, tested = points
     if tested < total:
         why = "chosen by --at" if options.only else f"sampled by seed {options.seed}"

@@ -41,48 +41,84 @@ the files takes longer than the task's own step, and some tasks are never as in 
 """
 
 Ending = Literal["at once", "gently", "noted"]
-Signature = tuple[str, str, str | None, str]
+Signature = tuple[str, str, str | None, object]
 Doomed = Callable[[Sequence[Effect]], bool]
 """Whether these effects already break the contract, whatever else happens."""
+
+Identify = Callable[[Effect], object]
+"""What makes an effect the same business fact, whatever varies from run to run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
     """A request of the undisturbed run: its place in the history, and the world before it."""
 
+    request: RequestReceived
     index: int
     tree: Tree
 
 
+def _as_booked(effect: Effect) -> object:
+    return effect.operation, effect.fields
+
+
 @dataclass(slots=True)
 class Undisturbed:
-    """An undisturbed run: its history, and the world at each of its requests and at its end."""
+    """An undisturbed run: its history, and the world at each of its requests and at its end.
+
+    ``keys``: idempotency keys are the same in each run, as far as is known, and are compared.
+    """
 
     reader: Reader
+    identify: Identify = _as_booked
     events: tuple[Event, ...] = ()
     end: Tree | None = None
     masked: set[Column] = field(default_factory=set)
-    _moments: dict[Signature, list[Moment]] = field(default_factory=dict)
-    _order: list[int] = field(default_factory=list)
+    keys: bool = True
+    _moments: list[Moment] = field(default_factory=list)
+    _found: dict[Signature, list[Moment]] = field(default_factory=dict)
     _digests: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
     def met(self, request: RequestReceived, index: int, tree: Tree) -> None:
         """Learn the world at one more request; they come in order."""
-        self._moments.setdefault(_signature(request), []).append(Moment(index, tree))
-        self._order.append(index)
+        self._moments.append(Moment(request, index, tree))
+        self._sort(self._moments[-1])
 
-    def learn(self, end: Tree) -> None:
-        """A full resume that was found right ended so: what differs is a trace of recovery."""
-        if self.end is not None:
-            self.masked |= self.reader.differing_columns(self.end, end)
+    def _sort(self, moment: Moment) -> None:
+        self._found.setdefault(self._signature(moment.request), []).append(moment)
+
+    def _signature(self, request: RequestReceived) -> Signature:
+        wants = None if request.wants is None else self.identify(request.wants)
+        return request.service, request.operation, request.key if self.keys else None, wants
+
+    def _effects(self, bodies: Iterable[Body]) -> Counter[object]:
+        """The effects of requests, as often as they happened; a database books later."""
+        return Counter(
+            (self.identify(body.effect), body.effect.key if self.keys else None)
+            for body in bodies
+            if isinstance(body, EffectApplied) and body.request is not None
+        )
+
+    def learn(self, end: Tree, history: Sequence[Event] = ()) -> None:
+        """A full resume that was found right was this, and ended so: what differs is a trace of
+        recovery, or varies from run to run.
+        """
+        if self.end is None:
+            return
+        self.masked |= self.reader.differing_columns(self.end, end)
+        if self.keys and history and _keys(history) != _keys(self.events):
+            self.keys = False
+            self._found.clear()
+            for moment in self._moments:
+                self._sort(moment)
 
     def same(
-        self, request: RequestReceived, effects: Counter[object], take: Callable[[], Tree]
+        self, request: RequestReceived, bodies: Sequence[Body], take: Callable[[], Tree]
     ) -> int | None:
         """The index of the undisturbed run's request before which the world was this one."""
-        mine = None
-        for moment in self._moments.get(_signature(request), ()):
-            if effects_of(event.body for event in self.events[: moment.index]) == effects:
+        mine, effects = None, self._effects(bodies)
+        for moment in self._found.get(self._signature(request), ()):
+            if self._effects(event.body for event in self.events[: moment.index]) == effects:
                 mine = mine or self.reader.digest(take(), self.masked)
                 if mine == self._digest(moment):
                     return moment.index
@@ -96,33 +132,24 @@ class Undisturbed:
 
     def like(self, request: RequestReceived) -> int | None:
         """The index of the undisturbed run's request for the same thing, if there is only one."""
-        moments = self._moments.get(_signature(request), ())
+        moments = self._found.get(self._signature(request), ())
         return moments[0].index if len(moments) == 1 else None
 
     @property
     def trees(self) -> list[Tree]:
         """Every state that is remembered."""
-        known = [m.tree for moments in self._moments.values() for m in moments]
+        known = [moment.tree for moment in self._moments]
         return known if self.end is None else [*known, self.end]
 
     def follows(self, index: int, other: int) -> bool:
         """Whether the request at ``other`` is the next one after that at ``index``."""
-        place = self._order.index(index)
-        return self._order[place + 1 : place + 2] == [other]
+        order = [moment.index for moment in self._moments]
+        place = order.index(index)
+        return order[place + 1 : place + 2] == [other]
 
 
-def _signature(request: RequestReceived) -> Signature:
-    wants = "" if request.wants is None else repr((request.wants.kind, request.wants.fields))
-    return request.service, request.operation, request.key, wants
-
-
-def effects_of(bodies: Iterable[Body]) -> Counter[object]:
-    """The effects of requests, as often as they happened; what a database booked comes later."""
-    return Counter(
-        (body.effect.operation, body.effect.fields, body.effect.key)
-        for body in bodies
-        if isinstance(body, EffectApplied) and body.request is not None
-    )
+def _keys(events: Iterable[Event]) -> set[str | None]:
+    return {e.body.key for e in events if isinstance(e.body, RequestReceived)}
 
 
 @dataclass(slots=True)
@@ -156,7 +183,7 @@ class Horizon:
         if self._looks > OFTEN and self._looks % OFTEN >= IN_A_ROW:
             self._last = None
             return False
-        same = self.undisturbed.same(request, effects_of(bodies), take)
+        same = self.undisturbed.same(request, bodies, take)
         last, self._last = self._last, same
         if same is not None and last is not None and self.undisturbed.follows(last, same):
             self.cut = same
