@@ -43,6 +43,7 @@ def sweep(
         mechanisms=mechanisms,  # type: ignore[arg-type]
         jobs=JOBS,
         snapshots=snapshots,
+        in_flight=(),
         runs=runs,
         fresh=True,
     )

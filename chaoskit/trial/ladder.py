@@ -96,7 +96,7 @@ def memory() -> Rung:
 
 
 def strace() -> Rung:
-    """The cross-check of the tests, and what is left on another architecture."""
+    """What the tests check the tracer against; no run uses it."""
     found = shutil.which("strace")
     return Rung("strace", works=found is not None, why=found or "not installed; only tests use it")
 
