@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV   := .venv
 READY  := $(VENV)/.ready
 
-.PHONY: setup campaign test lint gallery bench clean
+.PHONY: setup campaign test exhaustive lint gallery bench clean
 
 setup: $(READY)
 
@@ -26,6 +26,9 @@ campaign: setup
 
 test: setup
 	@$(VENV)/bin/python -m pytest -q -n 2
+
+exhaustive: setup
+	@$(VENV)/bin/python -m pytest -q -n 2 -m exhaustive
 
 lint: setup
 	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy

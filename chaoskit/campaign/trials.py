@@ -177,7 +177,7 @@ class Darkroom:
             truth = await real_trial(self._supervisor, schedule, expectation, keep, horizon)
             if _agree(judgement, truth):
                 self._confirmed.add(failure)
-                return msgspec.structs.replace(truth, world=snapshot.world.hex())
+                return msgspec.structs.replace(truth, world=result.world, shared=result.shared)
             again = [
                 await real_trial(self._supervisor, schedule, expectation, keep, horizon)
                 for _ in range(REPEATS)

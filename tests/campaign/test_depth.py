@@ -100,7 +100,6 @@ def test_the_second_kills_go_on_from_each_state_once_and_from_nothing_that_faile
     assert found.summary.kills == len(found.first) + 2 * len(found.second)
 
 
-@pytest.mark.xfail(strict=True, reason="a sampled trial forgets that it shared a state")
 def test_a_state_that_a_sampled_trial_shares_is_not_begun_from_again(tmp_path: Path) -> None:
     """The 65th trial is also run by a real kill; its state is none the newer for that."""
     target = small_task(tmp_path, "keyed", inputs=list("abcdef"))

@@ -17,7 +17,6 @@ from chaoskit.campaign.replay import replay
 from chaoskit.campaign.run import Finished, Options, run
 from chaoskit.campaign.store import Store, StoredTrial
 from chaoskit.campaign.workers import Inline
-from chaoskit.model.errors import UsageError
 from chaoskit.model.events import CallSeen, EffectApplied
 from chaoskit.model.history import History
 from chaoskit.model.schedule import POWER, Fault, Schedule, parse_schedule
@@ -316,7 +315,6 @@ def test_the_token_of_a_loss_of_power_shows_it_again(tmp_path: Path) -> None:
     assert outcomes == dict.fromkeys(POWER, "REPRODUCED")
 
 
-@pytest.mark.xfail(strict=True, reason="one confirmation serves all kinds of fault")
 def test_each_kind_of_fault_has_a_failure_that_a_real_run_showed(tmp_path: Path) -> None:
     """What a loss of power shows is confirmed by one, not by a kill that looks the same."""
     found = explored(shorter(tmp_path, "in_place_synced", 2), tmp_path / "runs")
@@ -326,7 +324,6 @@ def test_each_kind_of_fault_has_a_failure_that_a_real_run_showed(tmp_path: Path)
     assert real == failed
 
 
-@pytest.mark.xfail(strict=True, reason="only points of the sweep can be named", raises=UsageError)
 def test_a_loss_of_power_can_be_asked_for_by_its_name(tmp_path: Path) -> None:
     """The schedule that a report prints can be given to --at, without its token."""
     at = "power:meta@rename(state.tmp->state.json)#1+after"
