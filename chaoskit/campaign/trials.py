@@ -82,11 +82,11 @@ async def real_trial(
     schedule: Schedule,
     expectation: Expectation,
     keep: Keep,
-    horizon: Horizon | None = None,
+    horizon: Callable[[], Horizon | None] = lambda: None,
 ) -> Result:
-    """Run ``schedule`` by real kills, and judge it."""
+    """Run ``schedule`` by real kills, and judge it; ``horizon`` makes one for each run."""
     for left in reversed(range(TRIES)):
-        history = await supervisor.run(schedule, horizon)
+        history = await supervisor.run(schedule, horizon())
         judgement = judge(history, expectation, schedule)
         if len(history.landed) == schedule.kills or schedule.timed or not left:
             break  # where threads race, a point may be passed in one run and not in the next
@@ -145,6 +145,7 @@ class Darkroom:
         if self._bounded and self._undisturbed is None:
             reader = self._supervisor.world.reader
             self._undisturbed = Undisturbed(reader, expectation.identify)
+            await self._learn_first(plan, expectation)
         snapshot = await self._snapshot(schedule, plan)
         if snapshot is None:
             return await real_trial(self._supervisor, schedule, expectation, keep)
@@ -173,13 +174,16 @@ class Darkroom:
         failure = (fault.action, frozenset(f.fingerprint for f in judgement.roots))
         unseen = judgement.verdict != "VALID" and failure not in self._confirmed
         if unseen or number % SAMPLE_EVERY == 0:
-            horizon = self._horizon(schedule, plan, expectation)
-            truth = await real_trial(self._supervisor, schedule, expectation, keep, horizon)
+
+            def watch() -> Horizon | None:
+                return self._horizon(schedule, plan, expectation)
+
+            truth = await real_trial(self._supervisor, schedule, expectation, keep, watch)
             if _agree(judgement, truth):
                 self._confirmed.add(failure)
                 return msgspec.structs.replace(truth, world=result.world, shared=result.shared)
             again = [
-                await real_trial(self._supervisor, schedule, expectation, keep, horizon)
+                await real_trial(self._supervisor, schedule, expectation, keep, watch)
                 for _ in range(REPEATS)
             ]
             return doubted(schedule, judgement, truth, again)
@@ -197,6 +201,18 @@ class Darkroom:
             lambda effects: breaks_the_contract(effects, expectation),
             how="noted" if schedule in self._whole else "at once",
         )
+
+    async def _learn_first(self, plan: Plan, expectation: Expectation) -> None:
+        """What a resume leaves different though nothing is wrong, by some that run to their end."""
+        album = await self._album(Schedule(), plan)
+        faults = [fault for fault in album if not fault.is_power]
+        for at in (0.0, 0.34, 0.67):
+            if not faults:
+                return
+            fault = faults[int(at * len(faults))]
+            schedule = Schedule(((fault,),))
+            history = await self._supervisor.resume(album[fault], schedule)
+            self._learn(history, judge(history, expectation, schedule), again=False)
 
     def _learn(self, history: History, judgement: Judgement, *, again: bool) -> None:
         bounded = any(not body.followed for _, body in history.of(ResumeBounded))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from chaoskit.model.effects import Effect
+from chaoskit.model.errors import UsageError
 from chaoskit.model.events import (
     AttemptEnded,
     AttemptStarted,
@@ -58,6 +59,9 @@ QUIESCE_TIMEOUT_S = 5.0
 FIRST_TIMEOUT_S = 300.0
 _TAIL_CHARACTERS = 4000
 
+
+UNTRACED = "the kernel does not let us trace"
+"""How the launcher says that a task cannot be traced: our failure, never the task's."""
 
 LINE = "line/"
 """How the crossings of `chaoskit.probe.lines` are called."""
@@ -220,6 +224,8 @@ class Attempts:
         )
         output.started()
         self._leader = self._stage.launching.leader
+        if ending is None and why.startswith(UNTRACED):
+            raise UsageError(f"{why}; chaoskit doctor says what works here")
         if ending is None:
             output.note(why)
             return "not-started", 127, []

@@ -222,7 +222,6 @@ def test_what_only_the_first_process_remembers_to_do_is_missed_by_some_trials_an
     assert not bounded.failed & bounded.bounded
 
 
-@pytest.mark.xfail(strict=True, reason="one horizon watches over several trials")
 def test_the_repeats_of_a_disputed_trial_are_trials(tmp_path: Path) -> None:
     """Where a copy and a real kill disagree each repeat has a resume of its own, so that what is
     said of it is what it did.

@@ -236,8 +236,13 @@ CASES = (
         "journal back, and roll back: until the next transaction syncs the folder for its own.",
         drop=after_the_effect(until=SYNC + r"\(\.\)"),
         data=after_the_effect(until=SYNC + r"\(\.\)"),
+        steps=1,
     ),
-    Case("delete_extra", "The same page: the folder is synced after the journal was unlinked."),
+    Case(
+        "delete_extra",
+        "The same page: the folder is synced after the journal was unlinked.",
+        steps=1,
+    ),
     Case(
         "delete_off",
         "The same page: with OFF data is safe when the application crashes, and nothing is "
