@@ -211,7 +211,9 @@ class Darkroom:
                 return
             fault = faults[int(at * len(faults))]
             schedule = Schedule(((fault,),))
-            history = await self._supervisor.resume(album[fault], schedule)
+            assert self._undisturbed is not None
+            watch = Horizon(self._undisturbed, lambda _: False, how="noted")
+            history = await self._supervisor.resume(album[fault], schedule, watch)
             self._learn(history, judge(history, expectation, schedule), again=False)
 
     def _learn(self, history: History, judgement: Judgement, *, again: bool) -> None:

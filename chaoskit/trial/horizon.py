@@ -67,6 +67,8 @@ class Undisturbed:
     """An undisturbed run: its history, and the world at each of its requests and at its end.
 
     ``keys``: idempotency keys are the same in each run, as far as is known, and are compared.
+    ``unlike``: files at the same request in this run and in the resume that is being followed, with
+    the same effects before, which were not the same.
     """
 
     reader: Reader
@@ -75,6 +77,7 @@ class Undisturbed:
     end: Tree | None = None
     masked: set[Column] = field(default_factory=set)
     keys: bool = True
+    unlike: list[tuple[Tree, Tree]] = field(default_factory=list)
     _moments: list[Moment] = field(default_factory=list)
     _found: dict[Signature, list[Moment]] = field(default_factory=dict)
     _digests: dict[tuple[int, int], bytes] = field(default_factory=dict)
@@ -105,7 +108,9 @@ class Undisturbed:
         """
         if self.end is None:
             return
-        self.masked |= self.reader.differing_columns(self.end, end)
+        for one, other in ((self.end, end), *self.unlike):
+            self.masked |= self.reader.differing_columns(one, other)
+        self.unlike.clear()
         if self.keys and history and _keys(history) != _keys(self.events):
             self.keys = False
             self._found.clear()
@@ -119,9 +124,11 @@ class Undisturbed:
         mine, effects = None, self._effects(bodies)
         for moment in self._found.get(self._signature(request), ()):
             if self._effects(event.body for event in self.events[: moment.index]) == effects:
-                mine = mine or self.reader.digest(take(), self.masked)
+                tree = take()
+                mine = mine or self.reader.digest(tree, self.masked)
                 if mine == self._digest(moment):
                     return moment.index
+                self.unlike = [*self.unlike[-1:], (moment.tree, tree)]
         return None
 
     def _digest(self, moment: Moment) -> bytes:
@@ -167,6 +174,9 @@ class Horizon:
     _last: int | None = None
     _looks: int = 0
     _since_doom: int = 0
+
+    def __post_init__(self) -> None:
+        self.undisturbed.unlike.clear()
 
     def looks(
         self, request: RequestReceived, events: Sequence[Event], take: Callable[[], Tree]
