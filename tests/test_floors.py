@@ -139,6 +139,33 @@ def test_the_plugin_costs_nothing_until_it_is_used() -> None:
     assert set(done.stdout.split()) <= {"chaoskit", "chaoskit.pytest_plugin"}
 
 
+ELSEWHERE = """
+import asyncio, ctypes, os, signal, sqlite3, subprocess, sys
+import click, msgspec, multiprocess.connection, psutil, rich.console, rich.progress, rich.table
+whole = ctypes.CDLL
+def library(name, *rest, **more):
+    if name is None:
+        raise TypeError("there is no such handle here")
+    return whole(name, *rest, **more)
+ctypes.CDLL = library
+for name in ("SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU"):
+    delattr(signal, name)
+sys.platform = "win32"
+from importlib import import_module
+from chaoskit.cli.main import _COMMANDS
+import chaoskit.trial.launcher
+for module, _ in _COMMANDS.values():
+    import_module(module)
+"""
+"""A process that lacks what Windows lacks of what the tracer needs."""
+
+
+def test_nothing_crashes_on_import_where_no_task_can_be_traced() -> None:
+    """Every command, and the launcher, can be imported without ptrace and without job control."""
+    done = subprocess.run([sys.executable, "-c", ELSEWHERE], capture_output=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr.decode()
+
+
 SOURCES = [*_files("chaoskit"), *_files("fake_services")]
 
 

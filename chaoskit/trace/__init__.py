@@ -2,3 +2,7 @@
 
 Linux only, by ptrace and a seccomp filter, with the standard library's ctypes and no privilege.
 """
+
+FOREIGN, MAPPED, OUTSIDE = "foreign", "mapped", "outside"
+"""What is noted of a task: calls by another architecture's table, stores into a mapped file,
+changes outside the work folder and the known services."""

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chaoskit.trace import ptrace
+from chaoskit.trace import OUTSIDE, ptrace
 from chaoskit.trace.abi import Kind
 from chaoskit.trace.filter import CREATES
 from chaoskit.trace.ptrace import Entered
@@ -33,7 +33,7 @@ _NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:")
 _MEMORY, _SEMAPHORES = "/dev/shm/", "/dev/shm/sem."  # noqa: S108 - questions, not files
 """Files in shared memory outlive a process; a named semaphore's is made and unlinked at once."""
 
-OUTSIDE, UNNAMED = "outside", "an unknown service"
+UNNAMED = "an unknown service"
 
 
 @dataclass(frozen=True, slots=True)

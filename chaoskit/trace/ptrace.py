@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -35,7 +36,7 @@ WALL = 0x40000000
 _INFO_BYTES = 88
 _ENTRY, _EXIT, _SECCOMP_OP = 1, 2, 3
 
-_libc = ctypes.CDLL(None, use_errno=True)
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _ptrace = getattr(_libc, "ptrace", None)
 if _ptrace is not None:
     _ptrace.restype = ctypes.c_long

@@ -14,24 +14,24 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE, ptrace
 from chaoskit.trace import filter as seccomp
-from chaoskit.trace import ptrace
 from chaoskit.trace.abi import Abi, Kind
 from chaoskit.trace.naming import Names, Scope, Target, is_synced
 from chaoskit.trace.pieces import Pieces
 from chaoskit.trace.ptrace import Entered
 
-_STOPPING = {signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+_STOPPING = {
+    getattr(signal, name)
+    for name in ("SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU")
+    if hasattr(signal, name)  # not on Windows, where this is imported and not used
+}
 _GONE = (ProcessLookupError,)
 _DEAD = (b"Z", b"X")
 _SHORT = "+short:"
 _COMES_AGAIN = {-512, -513, -514, -516}
 """What a call returns that a signal interrupted before it did anything; it is made once more, and
 that is another one."""
-
-FOREIGN, MAPPED, OUTSIDE = "foreign", "mapped", "outside"
-"""What is noted of a task: calls by another architecture's table, stores into a mapped file,
-changes outside the work folder and the known services."""
 
 _INDEX_SUFFIX = "-shm"
 """SQLite's wal-index is a mapped file, and is made anew from the log when nobody has it open."""

@@ -19,8 +19,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from chaoskit.model.points import CallPoint, parse_point
+from chaoskit.trace import OUTSIDE
 from chaoskit.trace.abi import ABIS
-from chaoskit.trace.naming import OUTSIDE, UNNAMED, Names, Scope, Target, _encoded
+from chaoskit.trace.naming import UNNAMED, Names, Scope, Target, _encoded
 from chaoskit.trace.ptrace import Entered
 
 ABI = ABIS["x86_64"]

@@ -16,8 +16,9 @@ from chaoskit.model.events import CallSeen
 from chaoskit.model.points import CallPoint, parse_point
 from chaoskit.model.schedule import Schedule
 from chaoskit.model.token import CommandSpec, Target
+from chaoskit.trace import OUTSIDE
 from chaoskit.trace.abi import ABIS, Kind, this_abi
-from chaoskit.trace.naming import OUTSIDE, _encoded
+from chaoskit.trace.naming import _encoded
 from chaoskit.trial.loading import load
 from chaoskit.trial.supervisor import Supervisor
 
