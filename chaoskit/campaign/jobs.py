@@ -20,8 +20,9 @@ from chaoskit.model.history import History
 from chaoskit.model.points import parse_point
 from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.token import Target
+from chaoskit.trial.attempts import FIRST_TIMEOUT_S
 from chaoskit.trial.loading import load
-from chaoskit.trial.supervisor import FIRST_TIMEOUT_S, Supervisor
+from chaoskit.trial.supervisor import Supervisor
 
 STATE_BYTES_MAX = 20 * 1024 * 1024
 """A failed trial's work folder that is larger is not kept."""

@@ -21,25 +21,26 @@ from chaoskit.campaign.trials import BOUNDED, FULL, Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
 from chaoskit.explore.plan import (
-    OUTSIDE,
     Mechanism,
     first_wave,
-    has_children,
     late_landings,
     moments,
     next_wave,
+    noted,
+    one_each,
     power_cuts,
     sample,
+    several_processes,
     sweep,
 )
 from chaoskit.explore.survey import expect
 from chaoskit.model.errors import ScenarioError, UsageError, unknown_name
-from chaoskit.model.events import TraceNoted
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, Point, TimePoint
 from chaoskit.model.schedule import POWER, Action, Fault, Schedule, parse_schedule
 from chaoskit.model.token import Target
+from chaoskit.trace import OUTSIDE
 from chaoskit.trial.loading import load, sources
 
 AUTO = "auto"
@@ -301,14 +302,7 @@ class _Campaign:
         elif not expectation.ordered:
             why = "requests overlap, or come in another order each time"
         else:
-            outside = sorted(
-                {
-                    b.detail
-                    for h in (first, second)
-                    for _, b in h.of(TraceNoted)
-                    if b.what == OUTSIDE
-                }
-            )
+            outside = noted((first, second), OUTSIDE)
             if outside:
                 why = f"the task changes what is not restored: {', '.join(outside[:3])}"
         self._why_real = why
@@ -321,13 +315,13 @@ class _Campaign:
         found = self._found(first, second)
         if options.only:
             return [_known(parse_schedule(text), found) for text in options.only]
-        wave = sample(self._kills(found, first), options.max_points, options.seed)
+        wave = sample(self._kills(found), options.max_points, options.seed)
         settled = load(options.target).scenario.settled
         if "windows" in options.mechanisms:
-            late = [Schedule(((f,),)) for f in late_landings(first, settled, options.in_flight)]
+            late = one_each(late_landings(first, settled, options.in_flight))
             wave += sample(late, options.max_points, options.seed)
         if options.power_loss:
-            cuts = [Schedule(((f,),)) for f in power_cuts(first, POWER)]
+            cuts = one_each(power_cuts(first, POWER))
             wave += sample(cuts, options.max_points, options.seed)
         if "times" in options.mechanisms or options.times:
             number = options.times or 50
@@ -347,7 +341,7 @@ class _Campaign:
         self._store.put("points.odd", str(len(odd)))
         return found
 
-    def _kills(self, found: Sequence[Point], first: History) -> list[Schedule]:
+    def _kills(self, found: Sequence[Point]) -> list[Schedule]:
         """A kill at each point: of all processes, of the first one alone, or each of the two.
 
         Raises:
@@ -355,12 +349,12 @@ class _Campaign:
         """
         if self._options.kill == "tree":
             return first_wave(found)
-        if not has_children(first):
+        if not several_processes(found):
             raise UsageError(
                 f"--kill {self._options.kill}: the task has one process only, as far as its system "
                 "calls tell; leave the option out"
             )
-        alone = [Schedule(((Fault("kill-leader", point),),)) for point in found]
+        alone = one_each(Fault("kill-leader", point) for point in found)
         return alone if self._options.kill == "leader" else first_wave(found) + alone
 
     def _next_wave(self, wave: int) -> list[Schedule]:

@@ -24,13 +24,14 @@ from chaoskit.campaign.replay import Outcome, Replayed, replay
 from chaoskit.campaign.run import Options
 from chaoskit.campaign.store import Store
 from chaoskit.explore.landed import part_that_landed, places_of_times
-from chaoskit.explore.plan import LINE, Mechanism, points
+from chaoskit.explore.plan import Mechanism, points
 from chaoskit.explore.shrink import MOST, Candidate, Shrinker
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, CrossingPoint, Point, WindowPoint
 from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.token import ReplayToken
+from chaoskit.probe.lines import LINE
 from chaoskit.trial.loading import load
 
 ORDER = (

@@ -27,12 +27,12 @@ from chaoskit.campaign.store import SOAKED_S, Soaked, Store, StoredTrial
 from chaoskit.campaign.trials import Result
 from chaoskit.checkers.check import judge
 from chaoskit.explore.landed import part_that_landed
-from chaoskit.explore.plan import late_landings, power_cuts
+from chaoskit.explore.plan import late_landings, power_cuts, several_processes
 from chaoskit.explore.soak import schedules
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
-from chaoskit.model.points import CallPoint, Point
+from chaoskit.model.points import Point
 from chaoskit.model.schedule import POWER, Fault, Schedule, parse_schedule
 from chaoskit.trial.loading import load
 
@@ -127,12 +127,6 @@ def soak_of(options: Options, first: History, known: Sequence[Point]) -> Soak:
         most=options.max_points,
         ahead=2 * options.jobs,
     )
-
-
-def several_processes(known: Sequence[Point]) -> bool:
-    """Whether system calls of another process than the first were seen."""
-    whos = {point.who for point in known if isinstance(point, CallPoint)}
-    return any(part.startswith("p") for who in whos for part in who.split("."))
 
 
 class Soaking:

@@ -19,15 +19,7 @@ import msgspec
 from chaoskit.campaign.repeating import REPEATS, like, summed
 from chaoskit.checkers.check import judge
 from chaoskit.checkers.effects import breaks_the_contract
-from chaoskit.model.events import (
-    Body,
-    EffectApplied,
-    Event,
-    FaultLanded,
-    ReplySent,
-    RequestReceived,
-    ResumeBounded,
-)
+from chaoskit.model.events import Event, FaultLanded, ResumeBounded, renumbered
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
@@ -330,16 +322,8 @@ def _retold(snapshot: Snapshot, schedule: Schedule, twin: _Twin) -> History:
         body = event.body
         if isinstance(body, FaultLanded) and body.attempt == snapshot.attempt:
             body = FaultLanded(snapshot.attempt, str(fault))
-        events.append(Event(len(events), event.at_us + late_us, _shifted(body, shift)))
+        events.append(Event(len(events), event.at_us + late_us, renumbered(body, shift)))
     return History(tuple(events))
-
-
-def _shifted(body: Body, shift: int) -> Body:
-    if isinstance(body, RequestReceived | ReplySent):
-        return msgspec.structs.replace(body, request=body.request + shift)
-    if isinstance(body, EffectApplied) and body.request is not None:
-        return msgspec.structs.replace(body, request=body.request + shift)
-    return body
 
 
 def _beginning(schedule: Schedule) -> Schedule:

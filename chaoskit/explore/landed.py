@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from chaoskit.explore.plan import window_of
 from chaoskit.model.events import CallSeen, Crossed, EffectApplied, ReplySent, RequestReceived
 from chaoskit.model.history import History
 from chaoskit.model.points import (
@@ -11,8 +12,6 @@ from chaoskit.model.points import (
     CrossingPoint,
     Point,
     TimePoint,
-    Window,
-    WindowPoint,
     parse_point,
 )
 from chaoskit.model.schedule import Fault, Schedule, parse_fault
@@ -51,11 +50,11 @@ def _last_point(history: History, before: int, attempt: int) -> Point | None:
     for event in history.events[:before]:
         match event.body:
             case RequestReceived() as body if body.attempt == attempt:
-                last = _window(body, "received")
+                last = window_of(body, "received")
             case EffectApplied() as body if body.request in requests:
-                last = _window(requests[body.request], "applied")
+                last = window_of(requests[body.request], "applied")
             case ReplySent() as body if body.request in requests:
-                last = _window(requests[body.request], "answered")
+                last = window_of(requests[body.request], "answered")
             case Crossed() as body if body.attempt == attempt and re.fullmatch(NAME, body.name):
                 last = CrossingPoint(body.name, body.ordinal)
             case CallSeen() as body if body.attempt == attempt:
@@ -63,7 +62,3 @@ def _last_point(history: History, before: int, attempt: int) -> Point | None:
             case _:
                 pass
     return last
-
-
-def _window(request: RequestReceived, window: Window) -> WindowPoint:
-    return WindowPoint(request.service, request.operation, request.ordinal, window)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Literal, get_args
@@ -28,10 +28,13 @@ from chaoskit.model.points import (
     CrossingPoint,
     Point,
     TimePoint,
+    Window,
     WindowPoint,
     parse_point,
 )
 from chaoskit.model.schedule import Action, Fault, Schedule, kill
+from chaoskit.probe.lines import LINE
+from chaoskit.trace import MAPPED
 
 Mechanism = Literal["calls", "windows", "crossings", "lines", "times"]
 
@@ -54,17 +57,13 @@ MEANING: dict[Mechanism, str] = {
 PAGE_BYTES = 4096
 """The kernel looks for a fatal signal between the pages of a write, so a larger one can be torn."""
 
-LINE = "line/"
-"""How the names of crossings begin that `chaoskit.probe.lines` reports."""
-
 _CUT = frozenset({"write", "pwrite", "sendto"})
 """Calls whose count of bytes the tracer can change."""
 
-MAPPED, OUTSIDE, FOREIGN = "mapped", "outside", "foreign"
-"""What the tracer notes (`TraceNoted.what`) of a task that can change files by mere stores; of one
-that changes what is neither in its work folder nor at a known service; and of one that makes calls
-by another architecture's table.
-"""
+
+def window_of(request: RequestReceived, window: Window) -> WindowPoint:
+    """A window of this request, as a point."""
+    return WindowPoint(request.service, request.operation, request.ordinal, window)
 
 
 def points(history: History, mechanisms: Sequence[Mechanism], attempt: int = 1) -> list[Point]:
@@ -76,7 +75,7 @@ def points(history: History, mechanisms: Sequence[Mechanism], attempt: int = 1) 
     for body in bodies:
         if isinstance(body, RequestReceived) and "windows" in mechanisms:
             for window in WINDOWS:
-                found[WindowPoint(body.service, body.operation, body.ordinal, window)] = None
+                found[window_of(body, window)] = None
         elif isinstance(body, CallSeen) and "calls" in mechanisms:
             found |= dict.fromkeys(_around(body, after=mapped or body is calls[-1]))
         # a task in another language may send any name
@@ -131,10 +130,15 @@ def power_cuts(history: History, profiles: Sequence[Action]) -> list[Fault]:
     ]
 
 
-def has_children(history: History) -> bool:
-    """Whether the task was seen to have more processes than one."""
-    calls = [parse_point(body.call) for _, body in history.of(CallSeen)]
-    return any(isinstance(c, CallPoint) and c.who.startswith("p") for c in calls)
+def several_processes(known: Iterable[Point]) -> bool:
+    """Whether system calls of another process than the first are among the points."""
+    whos = {point.who for point in known if isinstance(point, CallPoint)}
+    return any(part.startswith("p") for who in whos for part in who.split("."))
+
+
+def noted(histories: Iterable[History], what: str) -> list[str]:
+    """What the tracer noted of one sort (`chaoskit.trace`), each detail once, sorted."""
+    return sorted({b.detail for h in histories for _, b in h.of(TraceNoted) if b.what == what})
 
 
 def late_landings(
@@ -148,7 +152,7 @@ def late_landings(
         actions: how late.
     """
     return [
-        Fault(action, WindowPoint(body.service, body.operation, body.ordinal, "received"))
+        Fault(action, window_of(body, "received"))
         for _, body in history.requests
         if body.wants is not None
         and not any(fnmatchcase(f"{body.service}.{body.operation}", p) for p in settled)
@@ -180,9 +184,14 @@ def sample(schedules: Sequence[Schedule], most: int | None, seed: int) -> list[S
     return [schedules[i] for i in sorted(chosen)]
 
 
-def first_wave(at: Sequence[Point]) -> list[Schedule]:
+def one_each(faults: Iterable[Fault]) -> list[Schedule]:
+    """A trial for each fault, which the first attempt suffers."""
+    return [Schedule(((fault,),)) for fault in faults]
+
+
+def first_wave(at: Iterable[Point]) -> list[Schedule]:
     """One kill each."""
-    return [Schedule(((kill(point),),)) for point in at]
+    return one_each(map(kill, at))
 
 
 def next_wave(

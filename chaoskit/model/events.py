@@ -172,3 +172,12 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     index: int
     at_us: int
     body: Body
+
+
+def renumbered(body: Body, shift: int) -> Body:
+    """``body`` with ``shift`` added to the number of the request that it is about, if any."""
+    if isinstance(body, RequestReceived | ReplySent):
+        return msgspec.structs.replace(body, request=body.request + shift)
+    if isinstance(body, EffectApplied) and body.request is not None:
+        return msgspec.structs.replace(body, request=body.request + shift)
+    return body

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 LINES_VARIABLE = "CHAOSKIT_LINES"
 
+LINE = "line/"
+"""How the names of these crossings begin."""
+
 _ACTS = frozenset(
     number
     for name, number in opcode.opmap.items()
@@ -117,7 +120,7 @@ def _name(filename: str) -> str:
     if known is None:
         base = os.path.basename(filename)
         plain = (c if c.isascii() and (c.isalnum() or c in "_.-") else "_" for c in base)
-        known = _names[filename] = "line/" + "".join(plain)
+        known = _names[filename] = LINE + "".join(plain)
     return known
 
 

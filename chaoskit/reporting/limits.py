@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from chaoskit.campaign.run import Options
 from chaoskit.campaign.store import Store, StoredTrial
 from chaoskit.campaign.trials import BOUNDED
-from chaoskit.explore.plan import FOREIGN, MAPPED, MEANING, OUTSIDE
-from chaoskit.model.events import CallSeen, TraceNoted
+from chaoskit.explore.plan import MEANING, noted
+from chaoskit.model.events import CallSeen
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.schedule import parse_schedule
+from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE
 
 SHOWN_MOST = 3
 
@@ -100,22 +101,21 @@ def _of_points(
 
 def _of_the_trace(store: Store) -> Iterator[str]:
     survey = store.survey()
-    noted = {(b.what, b.detail) for h in survey[:2] for _, b in h.of(TraceNoted)} if survey else ()
-    if mapped := _details(noted, MAPPED):
+    runs = survey[:2] if survey else ()
+    if mapped := _some(noted(runs, MAPPED)):
         yield f"stores into mapped files, which are no system calls: {mapped}"
-    if survey and any(not body.alone for h in survey[:2] for _, body in h.of(CallSeen)):
+    if any(not body.alone for run in runs for _, body in run.of(CallSeen)):
         yield (
             "other orders in which its threads and processes can take turns: those that were met "
             "are a sample"
         )
-    if outside := _details(noted, OUTSIDE):
+    if outside := _some(noted(runs, OUTSIDE)):
         yield f"changes outside the work folder and the known services: {outside}"
-    if foreign := _details(noted, FOREIGN):
+    if foreign := _some(noted(runs, FOREIGN)):
         yield f"calls by another architecture's table: {foreign}"
 
 
-def _details(noted: Iterable[tuple[str, str]], what: str) -> str:
-    found = sorted(detail for kind, detail in noted if kind == what)
+def _some(found: Sequence[str]) -> str:
     more = f" and {len(found) - SHOWN_MOST} more" if len(found) > SHOWN_MOST else ""
     return ", ".join(found[:SHOWN_MOST]) + more
 
@@ -131,7 +131,6 @@ def _of_the_task(store: Store, options: Options, expectation: Expectation) -> It
             "another hash seed in the resume: attempts of a Python function are forks of one "
             "process; give it as command= to start each one cold"
         )
-
     settled = store.get("settled")
     if settled and options.in_flight:
         yield f"late landing of {settled}: the scenario says that it relies on none"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from chaoskit.explore.plan import window_of
 from chaoskit.model.events import CallSeen, Crossed, EffectApplied, ReplySent, RequestReceived
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, CrossingPoint, Point
@@ -63,15 +64,15 @@ class Places:
                 self._indexes[str(CrossingPoint(body.name, body.ordinal))] = event.index
             elif isinstance(body, RequestReceived):
                 asked[body.request] = body
-                self._indexes[_window(body, "received")] = event.index
-                self._indexes.setdefault(_window(body, "applied"), event.index)
+                self._indexes[str(window_of(body, "received"))] = event.index
+                self._indexes.setdefault(str(window_of(body, "applied")), event.index)
             elif isinstance(body, EffectApplied) and body.request in asked:
                 request = asked[body.request]
                 name = f"{request.service}.{request.operation}#{request.ordinal}"
-                self._indexes[_window(request, "applied")] = event.index
+                self._indexes[str(window_of(request, "applied"))] = event.index
                 self._deeds.append(_Deed(event.index, name, effect=True))
             elif isinstance(body, ReplySent) and body.request in asked:
-                self._indexes[_window(asked[body.request], "answered")] = event.index
+                self._indexes[str(window_of(asked[body.request], "answered"))] = event.index
 
     def of(self, fault: Fault) -> Place:
         """Where ``fault`` of a first attempt took place."""
@@ -122,10 +123,6 @@ class Places:
 def _base(point: CallPoint) -> str:
     """The call itself, whichever side of it is meant."""
     return str(CallPoint(point.call, point.target, point.ordinal, who=point.who))
-
-
-def _window(request: RequestReceived, window: str) -> str:
-    return f"{request.service}.{request.operation}#{request.ordinal}.{window}"
 
 
 def _short(file: str) -> str:

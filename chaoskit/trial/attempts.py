@@ -28,9 +28,7 @@ from chaoskit.model.events import (
     TraceNoted,
 )
 from chaoskit.model.history import History
-from chaoskit.model.hosting import (
-    RequestInfo,
-)
+from chaoskit.model.hosting import RequestInfo
 from chaoskit.model.schedule import Fault, Schedule
 from chaoskit.model.secrets import without_secrets
 from chaoskit.probe import lines, where
@@ -62,9 +60,6 @@ _TAIL_CHARACTERS = 4000
 
 UNTRACED = "the kernel does not let us trace"
 """How the launcher says that a task cannot be traced: our failure, never the task's."""
-
-LINE = "line/"
-"""How the crossings of `chaoskit.probe.lines` are called."""
 
 
 class Attempts:
@@ -257,7 +252,7 @@ class Attempts:
 
     def _environment(self, watch: Watch) -> dict[str, str]:
         variables = self._stage.addresses.variables(self._scenario.env)
-        lines_too = self.lines or any(name.startswith(LINE) for name in watch.waits)
+        lines_too = self.lines or any(name.startswith(lines.LINE) for name in watch.waits)
         if self._locating or lines_too:
             path = (where.site_folder(), variables.get("PYTHONPATH", ""))
             variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))

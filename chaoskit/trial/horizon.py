@@ -25,9 +25,9 @@ from chaoskit.model.events import (
     Body,
     EffectApplied,
     Event,
-    ReplySent,
     RequestReceived,
     ResumeBounded,
+    renumbered,
 )
 from chaoskit.trial.logical import Column, Reader
 from chaoskit.trial.snapshots import Tree
@@ -81,6 +81,7 @@ class Undisturbed:
     _moments: list[Moment] = field(default_factory=list)
     _found: dict[Signature, list[Moment]] = field(default_factory=dict)
     _digests: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    _before: dict[tuple[int, bool], Counter[object]] = field(default_factory=dict)
 
     def met(self, request: RequestReceived, index: int, tree: Tree) -> None:
         """Learn the world at one more request; they come in order."""
@@ -121,15 +122,28 @@ class Undisturbed:
         self, request: RequestReceived, bodies: Sequence[Body], take: Callable[[], Tree]
     ) -> int | None:
         """The index of the undisturbed run's request before which the world was this one."""
-        mine, effects = None, self._effects(bodies)
-        for moment in self._found.get(self._signature(request), ()):
-            if self._effects(event.body for event in self.events[: moment.index]) == effects:
-                tree = take()
-                mine = mine or self.reader.digest(tree, self.masked)
-                if mine == self._digest(moment):
-                    return moment.index
-                self.unlike = [*self.unlike[-1:], (moment.tree, tree)]
+        effects = self._effects(bodies)
+        likely = [
+            moment
+            for moment in self._found.get(self._signature(request), ())
+            if self._effects_before(moment) == effects
+        ]
+        if not likely:
+            return None  # the files need not be read
+        tree = take()
+        mine = self.reader.digest(tree, self.masked)
+        for moment in likely:
+            if mine == self._digest(moment):
+                return moment.index
+            self.unlike = [*self.unlike[-1:], (moment.tree, tree)]
         return None
+
+    def _effects_before(self, moment: Moment) -> Counter[object]:
+        key = moment.index, self.keys
+        if key not in self._before:
+            bodies = (event.body for event in self.events[: moment.index])
+            self._before[key] = self._effects(bodies)
+        return self._before[key]
 
     def _digest(self, moment: Moment) -> bytes:
         key = moment.index, len(self.masked)  # which only grows
@@ -231,8 +245,4 @@ def rest(undisturbed: Undisturbed, cut: int, events: Sequence[Event], attempt: i
 def _moved(body: Body, attempt: int, shift: int) -> Body:
     if hasattr(body, "attempt"):
         body = msgspec.structs.replace(body, attempt=attempt)
-    if isinstance(body, RequestReceived | ReplySent):
-        return msgspec.structs.replace(body, request=body.request + shift)
-    if isinstance(body, EffectApplied) and body.request is not None:
-        return msgspec.structs.replace(body, request=body.request + shift)
-    return body
+    return renumbered(body, shift)

@@ -19,6 +19,14 @@ Sources of the rules:
       order in which names depend on each other: every journalling file system does that, and a
       file that is in no folder at all would be a false alarm. (POSIX promises less.)
 
+The profiles (`chaoskit.model.schedule.Profile`), by what lives of the unsynced changes:
+    drop: none. Durable names with durable bytes.
+    meta: names and sizes that were set. The names are those of now. A file that was never synced is
+        empty; one that was has its durable bytes; writing does not lengthen it (delayed
+        allocation), truncating and fallocate set its size at once, with zeros where it grows.
+    data: data in files. Durable names with the bytes of now: what was created, renamed or removed
+        in a folder that was not synced since is undone.
+
 Not modelled: any mixture between the three profiles (some of the unsynced writes, some of the
 names, in another order); torn blocks; a sync that was under way; stores to a mapped file after its
 last name was removed; an msync of a range, which counts for the file. A write through an O_SYNC
@@ -36,24 +44,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Literal, get_args
 
+from chaoskit.model.schedule import PROFILES, Profile
 from chaoskit.trial.power_disk import PERMISSIONS, Disk, Entry, File, Folder, Symlink
 
-__all__ = ["PROFILES", "Disk", "Durable", "Entry", "File", "Folder", "Profile", "Symlink"]
-
-Profile = Literal["drop", "meta", "data"]
-"""Which of the unsynced changes live: none / names and sizes that were set / data in files.
-
-drop: durable names with durable bytes.
-meta: the names as they are now. A file that was never synced is empty; one that was has its durable
-    bytes; writing does not lengthen it (delayed allocation), truncating and fallocate set its size
-    at once, with zeros where it grows.
-data: durable names with the bytes of now: what was created, renamed or removed in a folder that was
-    not synced since is undone.
-"""
-
-PROFILES: tuple[Profile, ...] = get_args(Profile)
+__all__ = ["Disk", "Durable", "Entry", "File", "Folder", "Symlink"]
 
 _SYNC_ALL = {"sync", "syncfs"}
 _SYNC = {"fsync", "fdatasync", "msync"}

@@ -19,7 +19,7 @@ from chaoskit.model.schedule import Fault, Schedule
 from chaoskit.probe import where
 from chaoskit.probe.where import Location
 from chaoskit.trial import process_tree
-from chaoskit.trial.attempts import FIRST_TIMEOUT_S, Attempts
+from chaoskit.trial.attempts import Attempts
 from chaoskit.trial.horizon import Horizon, Undisturbed
 from chaoskit.trial.in_flight import InFlight, LateRequest
 from chaoskit.trial.power import Durable
@@ -27,8 +27,6 @@ from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.snapshots import Album, Snapshot, Tree, digest_of, scene
 from chaoskit.trial.watch import Stops
 from chaoskit.trial.world import World
-
-__all__ = ["FIRST_TIMEOUT_S", "Resumed", "Supervisor"]
 
 HOLD_S = 0.01
 """How late a service answers in the second survey."""

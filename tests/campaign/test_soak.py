@@ -20,12 +20,11 @@ from chaoskit.campaign.soaking import (
     RepeatsStarted,
     SoakStarted,
     failed_trials,
-    several_processes,
     soak_of,
     verdicts,
 )
 from chaoskit.campaign.store import Soaked, Store, StoredTrial, find_run, open_campaign
-from chaoskit.explore.plan import sweep
+from chaoskit.explore.plan import several_processes, sweep
 from chaoskit.explore.soak import schedules
 from chaoskit.explore.statistics import interval, upper_bound
 from chaoskit.model.findings import Finding, Judgement

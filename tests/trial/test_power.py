@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaoskit.trial.power import PROFILES, Disk, Durable, Entry, File, Folder, Profile, Symlink
+from chaoskit.model.schedule import PROFILES, Profile
+from chaoskit.trial.power import Disk, Durable, Entry, File, Folder, Symlink
 
 Step = tuple[Any, ...]
 """What `Task.do` takes."""
