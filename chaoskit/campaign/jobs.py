@@ -38,6 +38,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     be large. ``plan`` is the file with all schedules of the wave, for those who run them from
     snapshots; ``numbers`` are the places of this job's in it. ``trace``: every call is told of,
     ``lines``: every line of a Python task.
+    ``album``: the file in which workers share what they go on from; ``record``: only make it.
     ``locate``: only see which line of the task is running at these points.
     ``keep`` names the folder for each trial's artefacts, should it fail. ``take``: only so many
     leading items of the inputs.
@@ -53,6 +54,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     locate: tuple[str, ...] = ()
     trace: bool = False
     lines: bool = False
+    album: str = ""
+    record: bool = False
     resumes: str = FULL
     skip_sleeps: bool = False
     keep: tuple[str, ...] = ()
@@ -64,13 +67,15 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a job.
 
     ``restorable``: every service can go back to a saved world. ``locations``: file, line and
-    function of a Python task's own code, by point. ``error`` is the harness's own failure, with the
+    function of a Python task's own code, by point. ``worlds``: the state after the last fault, by
+    schedule, of what was recorded. ``error`` is the harness's own failure, with the
     kind of its class.
     """
 
     results: tuple[Result, ...] = ()
     restorable: bool = False
     locations: dict[str, tuple[str, int, str]] = {}
+    worlds: dict[str, str] = {}
     error: str = ""
     error_code: int = 0
 
@@ -153,6 +158,8 @@ class Session:
             trials = [await real_trial(supervisor, s, expectation, keep) for s in schedules]
             return Done(results=tuple(trials))
         plan, darkroom = _plan(job.plan), self._darkroom_for(job, supervisor)
+        if job.record:
+            return Done(worlds=await darkroom.record(plan, expectation))
         numbered = zip(schedules, job.numbers, strict=True)
         trials = [await darkroom.trial(s, plan, expectation, keep, n) for s, n in numbered]
         return Done(results=tuple(trials))
@@ -160,7 +167,7 @@ class Session:
     def _darkroom_for(self, job: Job, supervisor: Supervisor) -> Darkroom:
         """The snapshots that belong to this job's plan."""
         if self._darkroom is None or self._darkroom[0] != job.plan:
-            self._darkroom = job.plan, Darkroom(supervisor, job.resumes)
+            self._darkroom = job.plan, Darkroom(supervisor, job.resumes, job.album)
         return self._darkroom[1]
 
     async def _ready(self, job: Job) -> Supervisor:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from chaoskit.campaign.batches import Batch, singles, together
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.judging import judge_again
 from chaoskit.campaign.soaking import RepeatsStarted, Soaking, SoakStarted, soak_of
@@ -47,16 +47,10 @@ AUTO = "auto"
 LONG_S = 60.0
 """An exploration that would take longer with full resumes is one with bounded resumes instead."""
 
-Batch = list[tuple[int, Schedule]]
-"""Some trials of a wave, with their places in it."""
-
 DEFAULT_RUNS = Path("reports/runs")
 
 SUSPECT = {"wrong_inputs", "diverged_state", "lost_effect", "false_success"}
 """Findings that a value which varies from run to run can feign."""
-
-BATCH_MOST = 16
-"""Trials from snapshots that a worker runs before it says what came of them."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -268,6 +262,7 @@ class _Campaign:
         seconds = self._seconds()
         self._store.put("seconds", f"{seconds:.3f}")
         self._store.put("finished", why or "complete")
+        self._store.album.unlink(missing_ok=True)
         return Finished(self._store.folder, seconds, why)
 
     def _seconds(self) -> float:
@@ -370,10 +365,7 @@ class _Campaign:
             for position, schedule in enumerate(wave)
             if str(schedule) not in self._known
         ]
-        size = self._batch_size(len(waiting))
-        batches = _spread(
-            [waiting[i : i + size] for i in range(0, len(waiting), size)], self._options.jobs
-        )
+        batches = self._batches(number, waiting)
         batches.reverse()
         running: dict[Future[bytes], list[tuple[int, Schedule]]] = {}
         while batches or running:
@@ -399,11 +391,17 @@ class _Campaign:
         self._store.put("resumes", chosen)
         return chosen
 
-    def _batch_size(self, trials: int) -> int:
-        """One trial a job; from snapshots as many as keep every worker busy to the end."""
-        if self._why_real:
-            return 1
-        return max(1, min(BATCH_MOST, trials // (2 * self._options.jobs)))
+    def _batches(self, number: int, waiting: Batch) -> list[Batch]:
+        """What a worker is given at a time."""
+        if self._why_real or not waiting:
+            return singles(waiting)
+        if number == 1 and not self._store.album.exists():
+            recording = msgspec.structs.replace(self._trials(1, []), record=True)
+            worlds = _done(self._submit(recording)).worlds
+            self._store.put("worlds", msgspec.json.encode(worlds).decode())
+        worlds = msgspec.json.decode(self._store.get("worlds") or "{}", type=dict[str, str])
+        whole = 1 < number < self._options.depth
+        return together(waiting, worlds if number == 1 else {}, self._options.jobs, whole=whole)
 
     def _out_of_time(self) -> bool:
         limit = self._options.max_time_s
@@ -434,6 +432,7 @@ class _Campaign:
             numbers=tuple(position for position, _ in batch),
             expectation=str(self._store.expectation_file),
             plan=self._plan_file,
+            album=str(self._store.album),
             trace="calls" in self._options.mechanisms and wave < self._options.depth,
             lines="lines" in self._options.mechanisms and wave < self._options.depth,
             keep=tuple(str(self._store.artefacts(wave, position)) for position, _ in batch),
@@ -453,13 +452,6 @@ class _Campaign:
 
     def _submit(self, job: Job) -> Future[bytes]:
         return self._executor.submit(perform, msgspec.msgpack.encode(job))
-
-
-def _spread(batches: list[Batch], workers: int) -> list[Batch]:
-    """The batches in an order in which each worker mostly gets neighbours, which share states."""
-    share = -(-len(batches) // workers)
-    strands = [batches[i : i + share] for i in range(0, len(batches), share)] if batches else []
-    return [batch for turn in zip_longest(*strands) for batch in turn if batch is not None]
 
 
 def _known(schedule: Schedule, found: Sequence[Point]) -> Schedule:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
@@ -24,6 +25,7 @@ from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Fault, Schedule
+from chaoskit.trial.albums import read, written
 from chaoskit.trial.horizon import Horizon, Undisturbed
 from chaoskit.trial.snapshots import Album, Snapshot, scene
 from chaoskit.trial.supervisor import Resumed, Supervisor
@@ -113,13 +115,16 @@ class _Twin:
 class Darkroom:
     """The snapshots of one supervisor, and what was learnt from each state."""
 
-    def __init__(self, supervisor: Supervisor, resumes: str = FULL) -> None:
+    def __init__(self, supervisor: Supervisor, resumes: str = FULL, shared: str = "") -> None:
         self._supervisor = supervisor
+        self._shared = Path(shared) if shared else None
+        self._late: Album | None = None
         self._albums: dict[Schedule, Album] = {}
         self._twins: dict[tuple[bytes, int], _Twin] = {}
         self._confirmed: set[tuple[str, frozenset[str]]] = set()
         self._bounded = resumes == BOUNDED
         self._undisturbed: Undisturbed | None = None
+        self._learnt = False
         self._whole: set[Schedule] | None = None
 
     async def trial(
@@ -134,10 +139,7 @@ class Darkroom:
             keep: see `Keep`.
             number: of the trial in the plan; some numbers are also run by real kills.
         """
-        if self._bounded and self._undisturbed is None:
-            reader = self._supervisor.world.reader
-            self._undisturbed = Undisturbed(reader, expectation.identify)
-            await self._learn_first(plan, expectation)
+        await self._begin(plan, expectation)
         snapshot = await self._snapshot(schedule, plan)
         if snapshot is None:
             return await real_trial(self._supervisor, schedule, expectation, keep)
@@ -181,6 +183,35 @@ class Darkroom:
             return doubted(schedule, judgement, truth, again)
         return result
 
+    async def record(self, plan: Plan, expectation: Expectation) -> dict[str, str]:
+        """Look at the first attempt, and write it down for other workers.
+
+        Returns:
+            The world after each last fault, by the text of the schedule.
+        """
+        await self._begin(plan, expectation, learn=False)
+        album = await self._album(Schedule(), plan)
+        if self._shared is not None and self._supervisor.recorded is not None:
+            contents = self._supervisor.world.contents
+            data = written(album, self._supervisor.recorded, self._undisturbed, contents)
+            if data is not None:
+                fresh = self._shared.with_suffix(".new")
+                fresh.write_bytes(data)
+                fresh.replace(self._shared)
+        faults = (fault for fault in plan.get(Schedule(), ()) if not fault.is_late)
+        known = ((fault, album.get(scene(fault))) for fault in faults)
+        return {str(Schedule(((f,),))): s.world.hex() for f, s in known if s is not None}
+
+    async def _begin(self, plan: Plan, expectation: Expectation, *, learn: bool = True) -> None:
+        if not self._bounded:
+            return
+        if self._undisturbed is None:
+            reader = self._supervisor.world.reader
+            self._undisturbed = Undisturbed(reader, expectation.identify)
+        if learn and not self._learnt:
+            self._learnt = True
+            await self._learn_first(plan, expectation)
+
     def _horizon(self, schedule: Schedule, plan: Plan, expectation: Expectation) -> Horizon | None:
         """How far to follow a resume; None: to its end. So are the first and last of each kind."""
         undisturbed = self._undisturbed
@@ -221,14 +252,30 @@ class Darkroom:
             return None
         if any(f.action == "kill-leader" for faults in schedule.attempts for f in faults):
             return None
-        album = await self._album(_beginning(schedule), plan)
-        return album.get(scene(_last(schedule)))
+        before, last = _beginning(schedule), _last(schedule)
+        album = await self._album(before, plan)
+        found = album.get(scene(last))
+        if found is not None and last.is_late and found.late is None and not before.attempts:
+            return (await self._own_late(plan)).get(scene(last))
+        return found
+
+    async def _own_late(self, plan: Plan) -> Album:
+        """What is in flight stays with the service that has it: another worker's is not ours."""
+        if self._late is None:
+            late = [fault for fault in plan.get(Schedule(), ()) if fault.is_late]
+            self._late = await self._supervisor.record(late)
+        return self._late
 
     async def _album(self, before: Schedule, plan: Plan) -> Album:
         found = self._albums.get(before)
         if found is not None:
             return found
         since = None
+        if not before.attempts and self._shared is not None and self._shared.exists():
+            contents = self._supervisor.world.contents
+            album = read(self._shared.read_bytes(), self._undisturbed, contents)
+            self._albums[before] = album
+            return album
         if before.attempts:
             snapshot = await self._snapshot(before, plan)
             if snapshot is None:
@@ -248,7 +295,8 @@ class Darkroom:
         """Only the way to the next album is kept: copies take room."""
         for old in [s for s in self._albums if len(s.attempts) >= depth]:
             del self._albums[old]
-        kept = [s for album in self._albums.values() for s in album.values()]
+        albums = (*self._albums.values(), self._late or {})
+        kept = [s for album in albums for s in album.values()]
         undisturbed = self._undisturbed.trees if self._undisturbed is not None else ()
         self._supervisor.world.keep_only(kept, undisturbed)
 

@@ -164,14 +164,17 @@ class Launcher:
             os.close(start_read)
             self._become(output, str(message["cwd"]), environment)
             if argv is None:
-                os.close(failure_write)
                 where.start()
                 lines.start()
-                if code:
-                    seccomp.install(code)
-                return load_task(*self._source)
             if code:
-                seccomp.install(code)
+                try:
+                    seccomp.install(code)
+                except OSError as refused:
+                    os.write(failure_write, str(refused.strerror).encode())
+                    os._exit(127)
+            if argv is None:
+                os.close(failure_write)
+                return load_task(*self._source)
             _execute([str(word) for word in _list(argv)], failure_write)
         self._leader = pid
         why = ""
@@ -182,7 +185,7 @@ class Launcher:
             why = f"the kernel does not let us trace: {refused.strerror}"
         for descriptor in (output, start_read, failure_write, start_write):
             os.close(descriptor)
-        if argv is not None and not why:
+        if not why:
             why = self._failure(failure_read)
         os.close(failure_read)
         self._say({"failed": why} if why else {"started": pid})

@@ -105,11 +105,7 @@ def test_what_is_not_there_does_not_work(machine: Machine) -> None:
 
 DENIALS: Sequence[object] = (
     pytest.param("ptrace", "the kernel does not let us trace: Operation not permitted"),
-    pytest.param(
-        "filters",
-        "filter",
-        marks=pytest.mark.xfail(strict=True, reason="why the task did not start is not told"),
-    ),
+    pytest.param("filters", "the kernel refuses a seccomp filter"),
 )
 
 
