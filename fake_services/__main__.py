@@ -1,4 +1,4 @@
-"""``python -m fake_services``: serve payments, email and a database on loopback."""
+"""``python -m fake_services``: serve payments, email, jobs and a database on loopback."""
 
 from __future__ import annotations
 
@@ -11,10 +11,21 @@ from chaoskit.model.behaviours import parse_behaviour
 from chaoskit.model.errors import ChaoskitError, unknown_name
 from fake_services.database.service import create as create_database
 from fake_services.email.service import create as create_email
+from fake_services.jobs.service import create as create_jobs
 from fake_services.payments.service import create as create_payments
+from fake_services.postgres.service import create as create_postgres
 from fake_services.serving import Serving, serve
 
-SERVICES = {"payments": create_payments, "email": create_email, "database": create_database}
+SERVICES = {
+    "payments": create_payments,
+    "email": create_email,
+    "database": create_database,
+    "jobs": create_jobs,
+    "postgres": create_postgres,
+}
+
+_BY_DEFAULT = [name for name in SERVICES if name != "postgres"]
+"""It is another backend of the database."""
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -23,7 +34,7 @@ def _arguments() -> argparse.ArgumentParser:
         description="Serve fake services on loopback until interrupted. Addresses come first, "
         "then one JSON line for each effect.",
     )
-    parser.add_argument("services", nargs="*", default=list(SERVICES), help=", ".join(SERVICES))
+    parser.add_argument("services", nargs="*", default=_BY_DEFAULT, help=", ".join(SERVICES))
     parser.add_argument("--payments-port", type=int, default=0)
     parser.add_argument("--email-port", type=int, default=0)
     parser.add_argument("--smtp-port", type=int, default=0)

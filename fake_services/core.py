@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -64,13 +64,22 @@ class Circumstances:
 
     ``now_s`` is the service's clock in seconds since the epoch; ``in_flight`` says that another
     request with the same key has not been answered yet; ``forget_keys`` and ``apply_twice`` are
-    behaviours that were asked for.
+    behaviours that were asked for. It is the ``request``-th request since the reset. What the last
+    ``lag`` requests before it applied is not to be found by a search, a list or a look-up; reading
+    one object by its id never lags.
     """
 
     now_s: float
     in_flight: bool = False
     forget_keys: bool = False
     apply_twice: bool = False
+    request: int = 0
+    lag: int = 0
+
+    @property
+    def horizon(self) -> int | None:
+        """The last request whose effects are found by a look-up; None: nothing lags."""
+        return self.request - 1 - self.lag if self.lag else None
 
 
 class HttpCore(Protocol):
@@ -87,6 +96,14 @@ class HttpCore(Protocol):
 
     def apply(self, request: HttpRequest, call: Call, circumstances: Circumstances) -> Outcome:
         """Do it."""
+
+
+@runtime_checkable
+class Worded(Protocol):
+    """What a core can do besides: say in its service's own form why a request is refused."""
+
+    def refused(self, status: int, message: str) -> HttpReply:
+        """The answer to a request that the service does not even look at."""
 
 
 def json_reply(status: int, value: object, headers: Mapping[str, str] | None = None) -> HttpReply:

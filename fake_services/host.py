@@ -14,13 +14,24 @@ import pickle
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
-from chaoskit.model.behaviours import Behaviour, BehaviourKind
+from chaoskit.model.behaviours import Behaviour
 from chaoskit.model.effects import Effect
-from chaoskit.model.errors import UsageError, unknown_name
+from chaoskit.model.errors import UsageError
 from chaoskit.model.hosting import Address, Observer, RequestInfo, ServiceSettings
+from fake_services.conduct import Conduct, Fence, Refused, Treatment, postpones
 from fake_services.connections import Connections
-from fake_services.core import Call, Circumstances, HttpCore, HttpReply, HttpRequest, json_reply
+from fake_services.core import (
+    Call,
+    Circumstances,
+    HttpCore,
+    HttpReply,
+    HttpRequest,
+    Outcome,
+    Worded,
+    json_reply,
+)
 from fake_services.http import HttpProtocol
 from fake_services.ledger import Ledger
 
@@ -31,27 +42,29 @@ Answer = Callable[[HttpReply | None], bool]
 
 
 class HttpService:
-    """An HTTP core, served. Implements `chaoskit.model.hosting.Service`."""
+    """An HTTP core, served. Implements `chaoskit.model.hosting.Service`, and all that a service
+    can do besides.
+
+    ``conduct`` says how each request is treated; further doors to the same core share it.
+    """
 
     def __init__(self, core: HttpCore, clock: Callable[[], float] = time.time) -> None:
         self.name = core.name
         self.operations: Sequence[str] = core.operations
-        self.clock = clock
+        self.conduct = Conduct(core.name, core.operations, clock)
+        self.conduct.lands(HttpRequest, self._land)
         self.ledger_book = Ledger()
         self._core = core
         self._observer: Observer | None = None
         self._server: asyncio.Server | None = None
         self._connections = Connections()
-        self._behaviours: tuple[Behaviour, ...] = ()
-        self._counts: Counter[str] = Counter()
         self._in_flight: Counter[str] = Counter()
         self._late: set[asyncio.TimerHandle] = set()
-        self._patience_s = self._patience_left_s = 0.0
         self._port = 0
 
     async def start(self, observer: Observer, settings: ServiceSettings) -> Address:
         """Listen on loopback; see `Service.start`."""
-        self._observer = observer
+        self._observer = self.conduct.observer = observer
         self._connections = Connections()
         loop = asyncio.get_running_loop()
         self._server = await listen(
@@ -72,16 +85,15 @@ class HttpService:
         Raises:
             UsageError: a behaviour names an operation that this service does not have.
         """
-        mine = tuple(b for b in behaviours if b.service == self.name)
-        for behaviour in mine:
-            if behaviour.operation not in self.operations:
-                raise unknown_name("operation", behaviour.operation, self.operations)
+        self.conduct.reset(behaviours)
         self._core.reset(seed)
         self.ledger_book.clear()
-        self._behaviours = mine
-        self._counts.clear()
         self._in_flight.clear()
         self._forget_answers()
+
+    def behave(self, behaviours: Sequence[Behaviour]) -> None:
+        """See `chaoskit.model.hosting.Misbehaving`."""
+        self.conduct.behave(behaviours)
 
     def _forget_answers(self) -> None:
         """An answer to the old world must not be told of in the new one."""
@@ -89,95 +101,112 @@ class HttpService:
             timer.cancel()
         self._late.clear()
 
-    def behaviours_for(self, operation: str) -> list[Behaviour]:
-        """Count one more request for ``operation`` and say how the service misbehaves at it."""
-        self._counts[operation] += 1
-        ordinal = self._counts[operation]
-        return [b for b in self._behaviours if b.applies(self.name, operation, ordinal)]
-
     def handle(self, request: HttpRequest, answer: Answer) -> None:
         """Take one request through its windows; ``answer`` is called once, now or later."""
         assert self._observer is not None
         call = self._core.understand(request)
+        fence = Fence.of(request.headers)
         info = RequestInfo(
             service=self.name,
             operation=call.operation,
             key=call.key,
             wants=call.wants,
+            token=fence.token,
             later=lambda: self._land(request),
         )
         number = self._observer.received(info)
         if number is None:
             answer(None)
             return
-        behaviours = {b.kind: b for b in self.behaviours_for(call.operation)}
-        outcome = self._core.apply(request, call, self._circumstances(call, behaviours))
+        self.conduct.arrived()
+        treatment = self.conduct.treat(call.operation, fence)
+        outcome = self._outcome(request, call, treatment)
         self.ledger_book.book(outcome.effects)
+        self.conduct.treated(number, treatment, request)
         if not self._observer.applied(number, outcome.effects):
             answer(None)
-            return
-        reply = _after_commit(outcome.reply) if "fail-after-commit" in behaviours else outcome.reply
-        self._reply(number, call, reply, outcome.deduped, behaviours, answer)
+        elif "lose-reply" in treatment or postpones(treatment):
+            answer(None)
+            self._observer.answered(
+                number, outcome.reply.status, deduped=outcome.deduped, delivered=False
+            )
+        else:
+            self._reply(number, call, outcome, treatment, answer)
+
+    def _outcome(self, request: HttpRequest, call: Call, treatment: Treatment) -> Outcome:
+        if treatment.refused is not None:
+            return Outcome(reply=self._refusal(treatment.refused))
+        if postpones(treatment):
+            # Nobody reads this. It is what a gateway says of a request that it has lost sight of.
+            return Outcome(reply=self._refusal(Refused(504, "not carried out yet")))
+        outcome = self._core.apply(request, call, self._circumstances(call, treatment))
+        if "fail-after-commit" in treatment:
+            return replace(outcome, reply=_after_commit(outcome.reply))
+        return outcome
 
     def _land(self, request: HttpRequest) -> Sequence[Effect]:
-        """Apply a request whose sender is dead; see `RequestInfo.later`."""
+        """Apply a request whose sender is gone; see `RequestInfo.later`."""
         call = self._core.understand(request)
-        outcome = self._core.apply(request, call, self._circumstances(call, {}))
+        treatment = self.conduct.treat_landing(call.operation, Fence.of(request.headers))
+        outcome = self._outcome(request, call, treatment)
         self.ledger_book.book(outcome.effects)
         return outcome.effects
 
-    def _reply(  # noqa: PLR0913 - one request's whole answer, passed once
-        self,
-        number: int,
-        call: Call,
-        reply: HttpReply,
-        deduped: bool,  # noqa: FBT001 - as above
-        behaviours: dict[BehaviourKind, Behaviour],
-        answer: Answer,
+    def _refusal(self, refused: Refused) -> HttpReply:
+        if isinstance(self._core, Worded):
+            return self._core.refused(refused.status, refused.message)
+        error = {"type": "api_error", "message": refused.message}
+        return json_reply(refused.status, {"error": error})
+
+    def _reply(
+        self, number: int, call: Call, outcome: Outcome, treatment: Treatment, answer: Answer
     ) -> None:
         observer = self._observer
         assert observer is not None
-        if "lose-reply" in behaviours:
-            answer(None)
-            observer.answered(number, reply.status, deduped=deduped, delivered=False)
-            return
 
         def send() -> None:
             if call.key is not None:
                 self._in_flight[call.key] -= 1
             observer.answering(number)
-            delivered = answer(reply)
-            observer.answered(number, reply.status, deduped=deduped, delivered=delivered)
+            delivered = answer(outcome.reply)
+            observer.answered(
+                number, outcome.reply.status, deduped=outcome.deduped, delivered=delivered
+            )
 
         if call.key is not None:
             self._in_flight[call.key] += 1
-        late = behaviours.get("late-reply")
-        delay_s = (late.delay_ms / 1000 if late is not None else 0.0) + self.patience()
+        delay_s = self.conduct.delay_s(treatment)
         if delay_s == 0:
             send()
         else:
             self._late.add(asyncio.get_running_loop().call_later(delay_s, send))
 
-    def _circumstances(
-        self, call: Call, behaviours: dict[BehaviourKind, Behaviour]
-    ) -> Circumstances:
+    def _circumstances(self, call: Call, treatment: Treatment) -> Circumstances:
         return Circumstances(
-            now_s=self.clock(),
+            now_s=self.conduct.now_s(),
             in_flight=call.key is not None and self._in_flight[call.key] > 0,
-            forget_keys="forget-keys" in behaviours,
-            apply_twice="apply-twice" in behaviours,
+            forget_keys="forget-keys" in treatment,
+            apply_twice="apply-twice" in treatment,
+            request=treatment.request,
+            lag=treatment.amount("lag") or 0,
         )
 
     def delay_replies(self, seconds: float, total_s: float) -> None:
         """See `chaoskit.model.hosting.Patient`."""
-        self._patience_s, self._patience_left_s = seconds, total_s
+        self.conduct.delay_replies(seconds, total_s)
 
-    def patience(self) -> float:
-        """How many seconds the next answer is held back."""
-        if self._patience_left_s < self._patience_s:
-            return 0.0
-        self._patience_left_s -= self._patience_s
-        return self._patience_s
+    def shift_clock(self, seconds: float) -> None:
+        """See `chaoskit.model.hosting.Clocked`."""
+        self.conduct.shift_clock(seconds)
+
+    @property
+    def postponed(self) -> int:
+        """See `chaoskit.model.hosting.Postponing`."""
+        return self.conduct.postponed
+
+    def end(self) -> None:
+        """See `chaoskit.model.hosting.Postponing`."""
+        self.conduct.end()
 
     async def quiesce(self, timeout_s: float) -> bool:
         """Every connection has ended; see `Service.quiesce`."""
@@ -192,17 +221,18 @@ class HttpService:
         return self.ledger_book.entries
 
     def save(self) -> bytes:
-        """The core's state, the ledger and the counts; see `Restorable.save`."""
-        known = (vars(self._core), self.ledger_book.entries, self._counts)
+        """The core's state, the ledger and the conduct; see `Restorable.save`."""
+        known = (vars(self._core), self.ledger_book.entries, self.conduct.save())
         return pickle.dumps(known, pickle.HIGHEST_PROTOCOL)
 
     def restore(self, saved: bytes) -> None:
         """See `Restorable.restore`. The bytes are our own and never leave this process."""
-        state, entries, self._counts = pickle.loads(saved)  # noqa: S301
+        state, entries, conduct = pickle.loads(saved)  # noqa: S301
         vars(self._core).clear()
         vars(self._core).update(state)
         self.ledger_book.clear()
         self.ledger_book.book(entries)
+        self.conduct.restore(conduct)
         self._in_flight.clear()
         self._forget_answers()
 

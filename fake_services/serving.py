@@ -47,6 +47,10 @@ class Bookkeeper:
     def answered(self, number: int, status: int, *, deduped: bool, delivered: bool) -> None:
         """Nothing to do."""
 
+    def landed(self, number: int, effects: Sequence[Effect]) -> None:
+        """Write the effects down."""
+        self.book(effects)
+
     def book(self, effects: Sequence[Effect]) -> None:
         """One line for each effect."""
         for effect in effects:

@@ -17,6 +17,9 @@ from chaoskit.trial.services import create_services, service_names
 
 _GROUP = "chaoskit.serving"
 
+_BACKENDS = {"postgres"}
+"""Other backends of a service that is there already; they have to be asked for."""
+
 
 @click.command(short_help="Serve the fake services alone.")
 @click.argument("services", nargs=-1)
@@ -33,11 +36,11 @@ def serve(
     behaviours: tuple[str, ...],
     seed: int,
 ) -> int:
-    """Serve SERVICES (all by default) on loopback until interrupted.
+    """Serve SERVICES (all but postgres by default) on loopback until interrupted.
 
     Addresses come first, as lines for a shell; then one JSON line for each effect.
     """
-    names = services or tuple(service_names())
+    names = services or tuple(name for name in service_names() if name not in _BACKENDS)
     points = list(entry_points(group=_GROUP))
     if not points:
         raise UsageError("no package that serves services is installed")

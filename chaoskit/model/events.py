@@ -12,9 +12,9 @@ import msgspec
 
 from chaoskit.model.effects import Effect
 
-How = Literal["exit", "signal", "killed", "timeout", "not-started"]
-"""How an attempt ended: by itself (code), by a signal of its own, by our fault, by our time limit,
-or before it began (the command could not be run)."""
+How = Literal["exit", "signal", "killed", "stopped", "timeout", "not-started"]
+"""How an attempt ended: by itself (code), by a signal of its own, by our fault, after we had asked
+it to stop, by our time limit, or before it began (the command could not be run)."""
 
 StepPhase = Literal["started", "recorded", "restored"]
 """A step's body began / its completion is durable / its stored result was used instead."""
@@ -33,7 +33,8 @@ class AttemptStarted(msgspec.Struct, frozen=True, tag="attempt-started"):
 class RequestReceived(msgspec.Struct, frozen=True, tag="request", kw_only=True):
     """A service has the whole request and has changed nothing yet.
 
-    ``wants`` is the effect that it asks for, None for a mere look.
+    ``wants`` is the effect that it asks for, None for a mere look; ``token`` is the fencing token
+    that came along.
     """
 
     attempt: int
@@ -43,6 +44,7 @@ class RequestReceived(msgspec.Struct, frozen=True, tag="request", kw_only=True):
     ordinal: int
     key: str | None = None
     wants: Effect | None = None
+    token: int | None = None
 
 
 class EffectApplied(msgspec.Struct, frozen=True, tag="effect", kw_only=True, gc=False):

@@ -21,13 +21,15 @@ class RequestInfo:
 
     ``wants`` is None where nothing would change. ``later`` applies it to the service's world as
     that is when it is called, with nobody there to answer, and returns what it changed: a request
-    that was in flight when its sender died. None where the service cannot do that.
+    that was in flight when its sender died. None where the service cannot do that. ``token`` is
+    the fencing token that came along.
     """
 
     service: str
     operation: str
     key: str | None = None
     wants: Effect | None = None
+    token: int | None = None
     later: Callable[[], Sequence[Effect]] | None = field(default=None, compare=False, repr=False)
 
 
@@ -45,6 +47,9 @@ class Observer(Protocol):
 
     def answered(self, number: int, status: int, *, deduped: bool, delivered: bool) -> None:
         """The answer is with the kernel, or (not ``delivered``) was lost on purpose."""
+
+    def landed(self, number: int, effects: Sequence[Effect]) -> None:
+        """A request that was cut unanswered is carried out only now; see `Postponing`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,39 @@ class Patient(Protocol):
 
 
 @runtime_checkable
+class Clocked(Protocol):
+    """What a service can do besides: it has a clock of its own, by which its keys expire."""
+
+    def shift_clock(self, seconds: float) -> None:
+        """Move the clock on, for the rest of the trial: a reset puts it back."""
+
+
+@runtime_checkable
+class Misbehaving(Protocol):
+    """What a service can do besides: behave otherwise in the middle of a trial."""
+
+    def behave(self, behaviours: Sequence[Behaviour]) -> None:
+        """Misbehave in these ways from now on, and in no other. Ordinals go on, the world stays.
+
+        Raises:
+            UsageError: a behaviour names an operation that this service does not have, or a kind
+                that it cannot do.
+        """
+
+
+@runtime_checkable
+class Postponing(Protocol):
+    """What a service can do besides: cut a request unanswered and carry it out later."""
+
+    @property
+    def postponed(self) -> int:
+        """How many requests are still to be carried out."""
+
+    def end(self) -> None:
+        """The task has ended: carry out what is left, in the order in which it came."""
+
+
+@runtime_checkable
 class Restorable(Protocol):
     """What a service can do besides, so that its world can be gone back to.
 
@@ -88,6 +126,14 @@ class Restorable(Protocol):
 
     def restore(self, saved: bytes) -> None:
         """The world as it was when `save` returned ``saved``; the files are there already."""
+
+
+@runtime_checkable
+class Demanding(Protocol):
+    """What a service can say besides: that this machine lacks a program that it needs."""
+
+    def missing(self) -> str:
+        """What is not there, and how it is installed; empty if nothing is missing."""
 
 
 class Service(Protocol):

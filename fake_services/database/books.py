@@ -30,7 +30,8 @@ _WHO = (
 ROWS_KEPT = 1 << 16
 """Rows whose decoding is remembered: trial after trial writes the same ones."""
 
-_VERBS = {"insert": "inserted", "update": "updated", "delete": "deleted"}
+VERBS = {"insert": "inserted", "update": "updated", "delete": "deleted"}
+"""The kinds of bookings, and how a report says them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +182,8 @@ def _effect(table: Table, kind: str, live: _Live, was: _Live | None = None) -> E
         service=SERVICE,
         kind=f"{table.name}.{kind}",
         fields=flatten(fields),
-        who=_who(live.row),
-        what=f"row {_VERBS[kind]} in {table.name}",
+        who=who_of(live.row),
+        what=f"row {VERBS[kind]} in {table.name}",
         ref=", ".join(in_words(live.row.get(column)) for column in table.primary_key),
     )
 
@@ -192,7 +193,8 @@ def _inserted(table: Table, text: str, assigned: bool) -> Effect:  # noqa: FBT00
     return _effect(table, "insert", _Live(decode_row(text), assigned))
 
 
-def _who(row: Row) -> str:
+def who_of(row: Row) -> str:
+    """Whom or what a row is about, as far as its columns' names tell; else its first value."""
     by_name = {name.lower(): value for name, value in row.items()}
     best = next((name for name in _WHO if by_name.get(name) is not None), None)
     return in_words(by_name[best] if best else next(iter(row.values()), None))

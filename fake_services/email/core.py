@@ -35,6 +35,14 @@ KEY_LIFETIME_S = 24 * 60 * 60
 
 MESSAGES = "/v1/messages"
 
+_REFUSALS = {
+    412: "precondition_failed",
+    429: "rate_limit_exceeded",
+    500: "application_error",
+    503: "service_unavailable",
+}
+"""How the provider names some refusals (429 and 500: resend.com/docs/api-reference/errors)."""
+
 _KEY = re.compile(r"[\x20-\x7e]{1,256}")
 
 
@@ -102,39 +110,49 @@ class EmailCore:
             case _Retrieve():
                 return Outcome(reply=self._retrieve(call.mail_id))
             case _Find(query=query):
-                page, more = self._box.find(query.terms, after=query.after, limit=query.limit)
+                page, more = self._box.find(
+                    query.terms,
+                    after=query.after,
+                    limit=query.limit,
+                    horizon=circumstances.horizon,
+                )
                 return Outcome(reply=json_reply(200, page_json(page, more=more)))
             case _Refused():
                 return Outcome(reply=call.reply)
         raise TypeError(f"not a call of this core: {call!r}")
 
+    def refused(self, status: int, message: str) -> HttpReply:
+        """See `fake_services.core.Worded`."""
+        return problem(status, _REFUSALS.get(status, "refused"), message)
+
     def deliver(
-        self, mail: Mail, wanted: Effect, now_s: float, copies: int = 1
+        self, mail: Mail, wanted: Effect, circumstances: Circumstances
     ) -> tuple[Sent, Sequence[Effect]]:
         """Put ``mail`` into the box, as both doors do.
 
         Args:
             mail: what to send.
             wanted: its effect, as announced before anything changed.
-            now_s: seconds since the epoch.
-            copies: how often; more than once is a provider's fault.
+            circumstances: the time, the number of the request, and whether the provider is at
+                fault and sends it twice.
 
         Returns:
             The first copy, and an effect for each.
         """
-        sent = [self._box.put(mail, now_s) for _ in range(copies)]
+        copies = 2 if circumstances.apply_twice else 1
+        sent = [
+            self._box.put(mail, circumstances.now_s, circumstances.request) for _ in range(copies)
+        ]
         return sent[0], [msgspec.structs.replace(wanted, ref=each.id) for each in sent]
 
     def _send(self, call: _Send, circumstances: Circumstances) -> Outcome:
         key = None if circumstances.forget_keys else call.key
         if key is not None and (repeated := self._repeated(key, call.mail, circumstances)):
             return repeated
-        copies = 2 if circumstances.apply_twice else 1
-        now_s = circumstances.now_s
-        sent, effects = self.deliver(call.mail, call.effect, now_s, copies)
+        sent, effects = self.deliver(call.mail, call.effect, circumstances)
         reply = json_reply(202, {"id": sent.id, "message_id": sent.message_id})
         if key is not None:
-            self._keys.remember(key, call.mail, reply, now_s)
+            self._keys.remember(key, call.mail, reply, circumstances.now_s)
         return Outcome(reply=reply, effects=effects)
 
     def _repeated(self, key: str, mail: Mail, circumstances: Circumstances) -> Outcome | None:

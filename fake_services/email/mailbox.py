@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2s
@@ -35,9 +35,10 @@ class Mailbox:
         self._terms: list[frozenset[Term]] = []
         self._positions: dict[Term, list[int]] = {}
         self._by_id: dict[str, int] = {}
+        self._requests: list[int] = []
 
-    def put(self, mail: Mail, now_s: float) -> Sent:
-        """Send ``mail`` at ``now_s``, seconds since the epoch.
+    def put(self, mail: Mail, now_s: float, request: int = 0) -> Sent:
+        """Send ``mail`` at ``now_s``, seconds since the epoch, on the ``request``-th request.
 
         A Message-ID that was used before changes nothing: no mail server looks at it.
         """
@@ -47,6 +48,7 @@ class Mailbox:
         sent = Sent(f"msg_{digest}", mail, message_id, now_s)
         terms = frozenset(_terms(sent))
         self._sent.append(sent)
+        self._requests.append(request)
         self._terms.append(terms)
         self._by_id[sent.id] = position
         for term in terms:
@@ -59,7 +61,12 @@ class Mailbox:
         return None if position is None else self._sent[position]
 
     def find(
-        self, terms: Iterable[Term], *, after: str = "", limit: int = 100
+        self,
+        terms: Iterable[Term],
+        *,
+        after: str = "",
+        limit: int = 100,
+        horizon: int | None = None,
     ) -> tuple[Sequence[Sent], bool]:
         """Mails that have all ``terms``, oldest first, and whether there are more.
 
@@ -67,6 +74,7 @@ class Mailbox:
             terms: from `term`; none means every mail.
             after: the id of the last mail of the page before; an unknown one starts at the front.
             limit: the most mails to return.
+            horizon: mails of later requests than this one are not found; None: all are.
         """
         wanted = tuple(terms)
         start = self._by_id.get(after, -1)
@@ -75,8 +83,9 @@ class Mailbox:
             key=len,
             default=range(len(self._sent)),
         )
+        end = len(self._sent) if horizon is None else bisect_right(self._requests, horizon)
         page: list[Sent] = []
-        for position in candidates[bisect_right(candidates, start) :]:
+        for position in candidates[bisect_right(candidates, start) : bisect_left(candidates, end)]:
             if self._terms[position].issuperset(wanted):
                 if len(page) == limit:
                     return page, True

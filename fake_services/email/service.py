@@ -26,13 +26,7 @@ class EmailService:
     def __init__(self) -> None:
         core = EmailCore()
         self._http = HttpService(core)
-        self._smtp = SmtpDoor(
-            core,
-            self._http.ledger_book,
-            self._http.clock,
-            self._http.behaviours_for,
-            self._http.patience,
-        )
+        self._smtp = SmtpDoor(core, self._http.ledger_book, self._http.conduct)
         self.name = core.name
         self.operations = core.operations
 
@@ -80,6 +74,23 @@ class EmailService:
     def delay_replies(self, seconds: float, total_s: float) -> None:
         """See `chaoskit.model.hosting.Patient`."""
         self._http.delay_replies(seconds, total_s)
+
+    def behave(self, behaviours: Sequence[Behaviour]) -> None:
+        """See `chaoskit.model.hosting.Misbehaving`."""
+        self._http.behave(behaviours)
+
+    def shift_clock(self, seconds: float) -> None:
+        """See `chaoskit.model.hosting.Clocked`."""
+        self._http.shift_clock(seconds)
+
+    @property
+    def postponed(self) -> int:
+        """See `chaoskit.model.hosting.Postponing`."""
+        return self._http.postponed
+
+    def end(self) -> None:
+        """See `chaoskit.model.hosting.Postponing`."""
+        self._http.end()
 
     def save(self) -> bytes:
         """See `Restorable.save`: the mailbox is the HTTP door's."""

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
-from chaoskit.model.behaviours import Behaviour, BehaviourKind
 from chaoskit.model.effects import Effect
 from chaoskit.model.hosting import Observer, RequestInfo
+from fake_services.conduct import Conduct, Refused, Treatment, postpones
 from fake_services.connections import Connections
+from fake_services.core import Circumstances
 from fake_services.email.core import EmailCore
 from fake_services.email.mail import Mail, effect_of
 from fake_services.email.mailbox import HOSTNAME, Sent
@@ -40,24 +41,13 @@ class SmtpDoor:
     Args:
         core: the mailbox.
         book: the service's ledger.
-        clock: seconds since the epoch.
-        behaviours_for: counts one more request for an operation and says how to misbehave.
-        patience: how many seconds the next answer is held back.
+        conduct: says how each mail is treated.
     """
 
-    def __init__(
-        self,
-        core: EmailCore,
-        book: Ledger,
-        clock: Callable[[], float],
-        behaviours_for: Callable[[str], list[Behaviour]],
-        patience: Callable[[], float] = lambda: 0.0,
-    ) -> None:
+    def __init__(self, core: EmailCore, book: Ledger, conduct: Conduct) -> None:
         self._core = core
         self._book = book
-        self._clock = clock
-        self._behaviours_for = behaviours_for
-        self._patience = patience
+        self._conduct = conduct
         self._connections = Connections()
         self._server: asyncio.Server | None = None
         self._port = 0
@@ -73,9 +63,7 @@ class SmtpDoor:
         """
         loop = asyncio.get_running_loop()
         self._connections = Connections()
-        post = _Post(
-            self._core, self._book, self._clock, self._behaviours_for, self._patience, observer
-        )
+        post = _Post(self._core, self._book, self._conduct, observer)
         self._server = await listen(
             lambda free: loop.create_server(
                 lambda: _Protocol(post, self._connections, loop), LOOPBACK, free, backlog=512
@@ -120,21 +108,12 @@ class _Answer(str):
 class _Post:
     """What aiosmtpd calls: its hooks are found by the names of the methods."""
 
-    def __init__(  # noqa: PLR0913 - what a mail meets on its way, passed once
-        self,
-        core: EmailCore,
-        book: Ledger,
-        clock: Callable[[], float],
-        behaviours_for: Callable[[str], list[Behaviour]],
-        patience: Callable[[], float],
-        observer: Observer,
-    ) -> None:
+    def __init__(self, core: EmailCore, book: Ledger, conduct: Conduct, observer: Observer) -> None:
         self._core = core
         self._book = book
-        self._clock = clock
-        self._behaviours_for = behaviours_for
-        self._patience = patience
+        self._conduct = conduct
         self.observer = observer
+        conduct.lands(Mail, self._land)
 
     async def handle_EHLO(  # noqa: N802 - aiosmtpd's name
         self,
@@ -157,40 +136,56 @@ class _Post:
         wanted = effect_of(mail)
         number = self.observer.received(
             RequestInfo(
-                service="email",
-                operation="send",
-                wants=wanted,
-                later=lambda: self._deliver(mail, wanted, 1)[1],
+                service="email", operation="send", wants=wanted, later=lambda: self._land(mail)
             )
         )
         if number is None:
             raise _cut(server)
-        behaviours = {b.kind: b for b in self._behaviours_for("send")}
-        copies = 2 if "apply-twice" in behaviours else 1
-        sent, effects = self._deliver(mail, wanted, copies)
+        self._conduct.arrived()
+        treatment = self._conduct.treat("send")
+        text, effects = self._done(mail, wanted, treatment)
+        self._conduct.treated(number, treatment, mail)
         if not self.observer.applied(number, effects):
             raise _cut(server)
-        text = f"250 2.0.0 OK: queued as {sent.id}"
-        if "fail-after-commit" in behaviours:
-            text = "451 4.3.0 the service failed after it had committed"
         answer = _Answer(text, number)
-        await self._misbehave(server, answer, behaviours)
+        await self._misbehave(server, answer, treatment)
         return answer
 
-    def _deliver(self, mail: Mail, wanted: Effect, copies: int) -> tuple[Sent, Sequence[Effect]]:
-        sent, effects = self._core.deliver(mail, wanted, self._clock(), copies)
+    def _done(
+        self, mail: Mail, wanted: Effect, treatment: Treatment
+    ) -> tuple[str, Sequence[Effect]]:
+        """The answer, and what was done."""
+        if treatment.refused is not None:
+            return _refusal(treatment.refused), ()
+        if postpones(treatment):
+            return "451 4.4.2 not carried out yet", ()  # which nobody reads
+        copies = 2 if "apply-twice" in treatment else 1
+        sent, effects = self._deliver(mail, wanted, copies, treatment.request)
+        if "fail-after-commit" in treatment:
+            return "451 4.3.0 the service failed after it had committed", effects
+        return f"250 2.0.0 OK: queued as {sent.id}", effects
+
+    def _land(self, mail: Mail) -> Sequence[Effect]:
+        """Send a mail whose sender is gone; see `RequestInfo.later`."""
+        request = self._conduct.treat_landing("send").request
+        return self._deliver(mail, effect_of(mail), 1, request)[1]
+
+    def _deliver(
+        self, mail: Mail, wanted: Effect, copies: int, request: int
+    ) -> tuple[Sent, Sequence[Effect]]:
+        circumstances = Circumstances(
+            now_s=self._conduct.now_s(), request=request, apply_twice=copies > 1
+        )
+        sent, effects = self._core.deliver(mail, wanted, circumstances)
         self._book.book(effects)
         return sent, effects
 
-    async def _misbehave(
-        self, server: SMTP, answer: _Answer, behaviours: dict[BehaviourKind, Behaviour]
-    ) -> None:
-        if "lose-reply" in behaviours:
+    async def _misbehave(self, server: SMTP, answer: _Answer, treatment: Treatment) -> None:
+        if "lose-reply" in treatment or postpones(treatment):
             cut = _cut(server)
             self._lost(answer)
             raise cut
-        late = behaviours.get("late-reply")
-        delay_s = (late.delay_ms / 1000 if late is not None else 0.0) + self._patience()
+        delay_s = self._conduct.delay_s(treatment)
         if delay_s > 0:
             try:
                 await asyncio.sleep(delay_s)
@@ -214,6 +209,18 @@ def _cut(server: SMTP) -> asyncio.CancelledError:
     if isinstance(server.transport, asyncio.Transport):
         server.transport.abort()
     return asyncio.CancelledError()
+
+
+_TEMPORARY = frozenset({408, 425, 429})
+
+
+def _refusal(refused: Refused) -> str:
+    """An HTTP refusal in SMTP's words (RFC 5321, 4.2.2 and 4.2.3; RFC 3463)."""
+    if refused.status == 503:
+        return f"421 4.3.2 {refused.message}"
+    if refused.status >= 500 or refused.status in _TEMPORARY:
+        return f"451 4.3.0 {refused.message}"
+    return f"550 5.7.1 {refused.message}"
 
 
 _COMMANDS = [name for name in dir(SMTP) if name.startswith(("auth_", "smtp_"))]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from chaoskit.model.effects import Effect
 from fake_services.core import Call, Circumstances, HttpReply, HttpRequest, Outcome, json_reply
 from fake_services.payments.changes import Ordered, carry_out
-from fake_services.payments.errors import Refusal, RefusedError, invalid
+from fake_services.payments.errors import Refusal, RefusedError, invalid, refused
 from fake_services.payments.expand import expanded
 from fake_services.payments.forms import Form, decode, texts_of
 from fake_services.payments.idempotency import Kept, KeyBook
@@ -89,6 +89,7 @@ class PaymentsCore:
     def apply(self, request: HttpRequest, call: Call, circumstances: Circumstances) -> Outcome:
         """Do it; see `HttpCore.apply`."""
         ask = call if isinstance(call, Ask) else self.understand(request)
+        self._world.clock.request = circumstances.request
         headers = self._headers(request)
         keyed = ask.admitted and not circumstances.forget_keys
         key = ask.key if keyed else None
@@ -104,6 +105,10 @@ class PaymentsCore:
             self._keep(key, request.path, ask.form, reply, circumstances)
         return Outcome(reply=reply, effects=answer.effects)
 
+    def refused(self, status: int, message: str) -> HttpReply:
+        """See `fake_services.core.Worded`."""
+        return json_reply(status, refused(status, message).body())
+
     def _answer(self, ask: Ask, circumstances: Circumstances) -> _Answer:
         if ask.refusal is not None:
             return _Answer(ask.refusal.status, ask.refusal.body())
@@ -115,7 +120,8 @@ class PaymentsCore:
     def _done(self, ask: Ask, circumstances: Circumstances) -> _Answer:
         world, paths = self._world, texts_of(ask.form, "expand")
         if ask.order is None:
-            return _Answer(200, expanded(world, look(world, ask.route, ask.form), paths))
+            seen = look(world, ask.route, ask.form, circumstances.horizon)
+            return _Answer(200, expanded(world, seen, paths))
         ordered = Ordered(ask.order, ask.form, self._wanted_now(ask), int(circumstances.now_s))
         done = carry_out(world, ordered)
         effects = tuple(done.effects)

@@ -60,3 +60,27 @@ def missing(param: str) -> RefusedError:
 def no_such(thing: str, ref: str, *, param: str = "id", status: int = 400) -> RefusedError:
     """No object has this id. ``status`` is 404 where the id stands in the path."""
     return invalid(f"No such {thing}: '{ref}'", param=param, code="resource_missing", status=status)
+
+
+def refused(status: int, message: str) -> Refusal:
+    """What Stripe says with ``status`` to a request that it does not look at.
+
+    Source: API reference, Errors, HTTP status code summary.
+    """
+    if status == 402:
+        return Refusal(
+            status=status,
+            kind="card_error",
+            code="card_declined",
+            message=message,
+            more={"decline_code": "generic_decline"},
+        )
+    if status == 429:
+        return Refusal(
+            status=status, kind="invalid_request_error", code="rate_limit", message=message
+        )
+    return Refusal(
+        status=status,
+        kind="api_error" if status >= 500 else "invalid_request_error",
+        message=message,
+    )

@@ -14,8 +14,13 @@ from fake_services.payments.routes import Route
 from fake_services.payments.world import Shelf, World
 
 
-def look(world: World, route: Route, form: Form) -> Thing | Mapping[str, Any]:
+def look(
+    world: World, route: Route, form: Form, horizon: int | None = None
+) -> Thing | Mapping[str, Any]:
     """The answer to a request that changes nothing.
+
+    With a ``horizon`` lists and searches find things as they were after that request; one thing by
+    its id, and the balance, are always as they are now.
 
     Raises:
         RefusedError: nothing has the id, or a parameter is missing or ill-formed.
@@ -25,9 +30,9 @@ def look(world: World, route: Route, form: Form) -> Thing | Mapping[str, Any]:
     shelf = _shelf(world, route.url)
     sort = route.operation.partition(".")[0]
     if route.deed == "list":
-        return listed(shelf, sort, route.url, form)
+        return listed(shelf, sort, route.url, form, horizon)
     if route.deed == "search":
-        return searched(shelf, route.url, form)
+        return searched(shelf, route.url, form, horizon)
     thing: Thing | None = shelf.get(route.target)
     if thing is None:
         raise no_such(sort, route.target, status=404)

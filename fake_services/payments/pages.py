@@ -28,7 +28,9 @@ _BOUNDS: dict[str, Callable[[int, int], bool]] = {
 _PAGE = "page_"
 
 
-def listed(shelf: Shelf[T], sort: str, url: str, form: Form) -> dict[str, Any]:
+def listed(
+    shelf: Shelf[T], sort: str, url: str, form: Form, horizon: int | None = None
+) -> dict[str, Any]:
     """A page of a list.
 
     Args:
@@ -37,6 +39,7 @@ def listed(shelf: Shelf[T], sort: str, url: str, form: Form) -> dict[str, Any]:
         url: the list's own path.
         form: ``limit``, ``starting_after``, ``ending_before``, ``created`` and the filters that
             things of this sort have a member for.
+        horizon: things are seen as they were after this request; None: as they are.
 
     Raises:
         RefusedError: a parameter is ill-formed, or a cursor names nothing.
@@ -45,18 +48,23 @@ def listed(shelf: Shelf[T], sort: str, url: str, form: Form) -> dict[str, Any]:
     older, newer = _cursor(shelf, sort, form, "starting_after"), None
     if older is None:
         newer = _cursor(shelf, sort, form, "ending_before")
+    known = shelf.known(horizon)
     if newer is not None:
-        found = _first(shelf.oldest_first(range(newer + 1, len(shelf))), fits, limit + 1)
+        found = _first(shelf.oldest_first(range(newer + 1, known), horizon), fits, limit + 1)
         data = list(reversed(found[:limit]))
     else:
-        end = len(shelf) if older is None else older
-        found = _first(shelf.newest_first(range(end)), fits, limit + 1)
+        end = known if older is None else min(known, older)
+        found = _first(shelf.newest_first(range(end), horizon), fits, limit + 1)
         data = found[:limit]
     return {"object": "list", "data": data, "has_more": len(found) > limit, "url": url}
 
 
-def searched(shelf: Shelf[T], url: str, form: Form) -> dict[str, Any]:
-    """A page of a search. What was written just now is found at once, unlike with Stripe.
+def searched(shelf: Shelf[T], url: str, form: Form, horizon: int | None = None) -> dict[str, Any]:
+    """A page of a search.
+
+    Without a ``horizon`` what was written just now is found at once, unlike with Stripe, where it
+    takes a minute as a rule (Stripe docs, Search, Data freshness); otherwise things are found as
+    they were after that request.
 
     Raises:
         RefusedError: a parameter is missing or ill-formed, or the page is not one of this search.
@@ -65,12 +73,12 @@ def searched(shelf: Shelf[T], url: str, form: Form) -> dict[str, Any]:
     if text is None:
         raise missing("query")
     query = parse_query(text, url.rpartition("/")[2])
-    limit, end = _limit(form), _page_end(shelf, form)
+    limit, end = _limit(form), min(shelf.known(horizon), _page_end(shelf, form))
     sure = query.decisive_metadata()
     positions: Sequence[int] = range(end)
     if sure is not None:
         positions = [at for at in shelf.positions_with(*sure) if at < end]
-    found = _first(shelf.newest_first(positions), query.matches, limit + 1)
+    found = _first(shelf.newest_first(positions, horizon), query.matches, limit + 1)
     more = len(found) > limit
     return {
         "object": "search_result",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -44,11 +45,25 @@ class Draft:
         return Draft(payment, {**self.form, **form})
 
 
-class Shelf(Generic[T]):
-    """The things of one sort, in the order of their creation; nothing is ever taken away."""
+class Clock:
+    """Counts requests: ``request`` is the one that is being carried out."""
 
     def __init__(self) -> None:
+        self.request = 0
+
+
+class Shelf(Generic[T]):
+    """The things of one sort, in the order of their creation; nothing is ever taken away.
+
+    Each is marked with the request that put it there, counted by ``clock``, so that a look-up that
+    lags can see them as they were.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._things: dict[str, T] = {}
+        self._older: dict[str, list[tuple[int, T]]] = {}
+        self._put_at: list[int] = []
         self._ids: list[str] = []
         self._positions: dict[str, int] = {}
         self._by_metadata: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
@@ -58,8 +73,12 @@ class Shelf(Generic[T]):
         if thing.id not in self._positions:
             position = self._positions[thing.id] = len(self._ids)
             self._ids.append(thing.id)
+            self._put_at.append(self._clock.request)
             for name, value in thing.metadata.items():
                 self._by_metadata[name, value.casefold()].append(position)
+        else:
+            former = self._things[thing.id]
+            self._older.setdefault(thing.id, []).append((self._clock.request, former))
         self._things[thing.id] = thing
         return thing
 
@@ -75,30 +94,42 @@ class Shelf(Generic[T]):
         """Ascending positions of what has this metadata, upper and lower case being the same."""
         return self._by_metadata.get((name, value.casefold()), ())
 
-    def newest_first(self, positions: Sequence[int]) -> Iterator[T]:
-        """The things at these ascending positions, the last one first."""
-        return (self._things[self._ids[position]] for position in reversed(positions))
+    def newest_first(self, positions: Sequence[int], horizon: int | None = None) -> Iterator[T]:
+        """The things at these ascending positions, the last one first, as of a request."""
+        return (self._as_of(self._ids[position], horizon) for position in reversed(positions))
 
-    def oldest_first(self, positions: Sequence[int]) -> Iterator[T]:
-        """The things at these ascending positions."""
-        return (self._things[self._ids[position]] for position in positions)
+    def oldest_first(self, positions: Sequence[int], horizon: int | None = None) -> Iterator[T]:
+        """The things at these ascending positions, as of a request."""
+        return (self._as_of(self._ids[position], horizon) for position in positions)
+
+    def known(self, horizon: int | None) -> int:
+        """How many things there were after the ``horizon``-th request; None: now."""
+        return len(self) if horizon is None else bisect_right(self._put_at, horizon)
+
+    def _as_of(self, ref: str, horizon: int | None) -> T:
+        if horizon is not None:
+            for replaced_at, former in self._older.get(ref, ()):
+                if replaced_at > horizon:
+                    return former
+        return self._things[ref]
 
     def __len__(self) -> int:
         return len(self._ids)
 
 
 class World:
-    """Everything that the account knows.
+    """Everything that the account knows; ``clock`` says on which request it changes.
 
     ``drafts`` are by intent, ``booked`` holds the effect of each charge by the charge's id: what
     its caller had asked for.
     """
 
     def __init__(self, seed: int) -> None:
-        self.charges = Shelf[Charge]()
-        self.intents = Shelf[PaymentIntent]()
-        self.refunds = Shelf[Refund]()
-        self.customers = Shelf[Customer]()
+        self.clock = Clock()
+        self.charges = Shelf[Charge](self.clock)
+        self.intents = Shelf[PaymentIntent](self.clock)
+        self.refunds = Shelf[Refund](self.clock)
+        self.customers = Shelf[Customer](self.clock)
         self.drafts: dict[str, Draft] = {}
         self.booked: dict[str, Effect] = {}
         self._seed = seed

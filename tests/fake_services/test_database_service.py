@@ -53,6 +53,9 @@ class Nobody:
         """Fail."""
         raise AssertionError
 
+    def landed(self, number: int, effects: Sequence[Effect]) -> None:
+        """Later than its sender thinks."""
+
 
 def started(
     folder: Path, tables: str = TABLES, **options: Any

@@ -55,6 +55,10 @@ class Recorder:
         """It is out, or lost."""
         self._note("answered", status, delivered)
 
+    def landed(self, number: int, effects: Sequence[Effect]) -> None:
+        """Later than its sender thinks."""
+        self._note("landed", list(effects))
+
     def windows(self) -> list[str]:
         """The names of the calls."""
         return [name for name, *_ in self.seen]

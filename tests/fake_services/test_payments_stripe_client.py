@@ -39,6 +39,9 @@ class EverythingGoes:
     def answered(self, number: int, status: int, *, deduped: bool, delivered: bool) -> None:
         """Go on."""
 
+    def landed(self, number: int, effects: Sequence[Effect]) -> None:
+        """Later than its sender thinks."""
+
 
 class Running:
     """A started service on a thread of its own."""

@@ -1,0 +1,1 @@
+"""A fake service that runs jobs for its callers: submitted now, finished later."""

@@ -1,0 +1,140 @@
+"""From the lines of the ledger in a PostgreSQL database to effects.
+
+An effect is a change that somebody asked for. So a column that the database fills by itself (from
+a sequence, the clock or chance) is left out, also where the writer gave a value, which no trigger
+can tell; and so is an update that left everything else as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from chaoskit.model.effects import Effect, flatten
+from fake_services.database.books import SERVICE, VERBS, in_words, who_of
+from fake_services.postgres.client import Client
+
+_MADE_UP = re.compile(
+    r"\b(?:nextval|now|random|clock_timestamp|statement_timestamp|transaction_timestamp|timeofday)"
+    r"\(|\bCURRENT_|\bLOCALTIME|\buuid_generate|\bgen_random",
+    re.IGNORECASE,
+)
+
+_LAYOUTS = """
+SELECT chaoskit.name_of(n.nspname, c.relname), a.attname,
+    a.attidentity <> '' OR a.attgenerated <> '', coalesce(pg_get_expr(d.adbin, d.adrelid), ''),
+    coalesce(array_position(i.indkey::int2[], a.attnum), -1)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
+WHERE c.relkind IN ('r', 'p')
+    AND n.nspname NOT IN ('chaoskit', 'pg_catalog', 'information_schema')
+ORDER BY 1, a.attnum
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the books need to know of a table: which columns the database fills, and its key."""
+
+    made_up: frozenset[str] = frozenset()
+    key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the ledger: who wrote it, and the row now and (for an update) before."""
+
+    seq: int
+    backend: int
+    kind: str
+    table: str
+    row: Mapping[str, object]
+    was: Mapping[str, object] | None
+
+
+def entries_after(client: Client, seq: int, backend: int | None = None) -> list[Entry]:
+    """The bookings after the one numbered ``seq``, of all connections or of one server process."""
+    whose = "" if backend is None else f" AND backend = {backend}"
+    rows = client.query(
+        'SELECT seq, backend, kind, table_name, "row", was '  # noqa: S608 - numbers only
+        f"FROM chaoskit.ledger WHERE seq > {seq}{whose} ORDER BY seq"
+    )
+    return [
+        Entry(int(n or 0), int(pid or 0), kind or "", table or "", _row(row) or {}, _row(was))
+        for n, pid, kind, table, row, was in rows
+    ]
+
+
+def layouts(client: Client) -> dict[str, Layout]:
+    """Every table whose rows are booked, by name."""
+    made_up: dict[str, set[str]] = {}
+    keys: dict[str, list[tuple[int, str]]] = {}
+    for table, column, always, default, place in client.query(_LAYOUTS):
+        name = table or ""
+        made_up.setdefault(name, set())
+        if always == "t" or _MADE_UP.search(default or ""):
+            made_up[name].add(column or "")
+        if place != "-1":
+            keys.setdefault(name, []).append((int(place or 0), column or ""))
+    return {
+        name: Layout(frozenset(columns), tuple(column for _, column in sorted(keys.get(name, ()))))
+        for name, columns in made_up.items()
+    }
+
+
+def effects_of(entries: Iterable[Entry], known: Mapping[str, Layout]) -> list[Effect]:
+    """The effects of some bookings, in their order."""
+    found = (_effect(entry, known.get(entry.table, Layout())) for entry in entries)
+    return [effect for effect in found if effect is not None]
+
+
+def _effect(entry: Entry, layout: Layout) -> Effect | None:
+    if entry.kind not in VERBS:
+        return None
+    asked = _asked(entry.row, layout)
+    fields: dict[str, object] = dict(asked)
+    if entry.was is not None:
+        before = _asked(entry.was, layout)
+        if before == asked:
+            return None
+        fields["was"] = {n: before.get(n, "") for n in asked if before.get(n, "") != asked[n]}
+    words = {name: _words(value) for name, value in entry.row.items()}
+    return Effect(
+        service=SERVICE,
+        kind=f"{entry.table}.{entry.kind}",
+        fields=flatten(fields),
+        who=who_of(words),
+        what=f"row {VERBS[entry.kind]} in {entry.table}",
+        ref=", ".join(words.get(column) or "" for column in layout.key),
+    )
+
+
+def _asked(row: Mapping[str, object], layout: Layout) -> dict[str, str]:
+    """The columns that the writer decided on; all of them if there would be none."""
+    asked = {name: value for name, value in row.items() if name not in layout.made_up}
+    return {name: _words(value) or "" for name, value in (asked or row).items()}
+
+
+def _words(value: object) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return in_words(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _row(text: str | None) -> Mapping[str, object] | None:
+    """A row; numbers stay the digits that the database wrote."""
+    if text is None:
+        return None
+    row: Mapping[str, object] = json.loads(text, parse_float=str, parse_int=str)
+    return row
+
+
+def operations_of(tables: Iterable[str]) -> Sequence[str]:
+    """The names of everything that can be booked of some tables."""
+    return tuple(f"{table}.{kind}" for table in tables for kind in VERBS)
