@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from chaoskit import probe as probe
     from chaoskit import runtime as runtime
+    from chaoskit.model.changes import Change as Change
     from chaoskit.model.scenario import Scenario as Scenario
 
 __version__ = "0.1.0"
 
-__all__ = ["Scenario", "__version__", "probe", "runtime"]
+__all__ = ["Change", "Scenario", "__version__", "probe", "runtime"]
 
 _HOMES = {
+    "Change": ("chaoskit.model.changes", "Change"),
     "Scenario": ("chaoskit.model.scenario", "Scenario"),
     "probe": ("chaoskit.probe", None),
     "runtime": ("chaoskit.runtime", None),

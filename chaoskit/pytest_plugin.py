@@ -18,18 +18,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from chaoskit.campaign.run import Options
+    from chaoskit.campaign.options import Options
     from chaoskit.model.token import Target
     from chaoskit.reporting.summary import Summary
 
 MARKER = (
-    "chaos(scenario, *, points=None, seed=None, depth=None): "
+    "chaos(scenario, *, points=None, seed=None, depth=None, faults=None): "
     "the scenario that the `chaos` fixture kills and resumes"
 )
 _SETTINGS = {
     "seed": ("0", "decides inputs and samples"),
     "points": ("", "at most so many trials a wave; all of them by default"),
     "depth": ("1", "kills in one trial, at most"),
+    "faults": ("", "kinds of other faults than a kill, as --faults of chaoskit run takes them"),
     "jobs": ("", "workers: a number or auto; 1 under xdist, auto elsewhere"),
     "report": ("reports/runs", "the folder in which runs are stored"),
 }
@@ -103,10 +104,10 @@ class Chaos:
                 'chaos.run("path/of/scenario.py")',
                 pytrace=False,
             )
-        wrong = sorted(set(marker.kwargs) - {"points", "seed", "depth"})
+        wrong = sorted(set(marker.kwargs) - {"points", "seed", "depth", "faults"})
         if wrong:
             pytest.fail(
-                f"@pytest.mark.chaos takes points, seed and depth, not {', '.join(wrong)}",
+                f"@pytest.mark.chaos takes points, seed, depth and faults, not {', '.join(wrong)}",
                 pytrace=False,
             )
         return self.run(marker.args[0], **marker.kwargs)
@@ -118,6 +119,7 @@ class Chaos:
         points: int | None = None,
         seed: int | None = None,
         depth: int | None = None,
+        faults: str | None = None,
     ) -> ChaosReport:
         """Run a scenario file (``path`` or ``path:name``); the test fails unless it is VALID.
 
@@ -126,11 +128,12 @@ class Chaos:
             points: instead of ``--chaos-points``.
             seed: instead of ``--chaos-seed``.
             depth: instead of ``--chaos-depth``.
+            faults: instead of ``--chaos-faults``.
         """
         from chaoskit.model.token import Target
 
         target = Target(scenario=self._locate(str(scenario)))
-        return self._run(self._options(target, points, seed, depth))
+        return self._run(self._options(target, points, seed, depth, faults))
 
     def command(  # noqa: PLR0913 - one campaign's words
         self,
@@ -143,6 +146,7 @@ class Chaos:
         points: int | None = None,
         seed: int | None = None,
         depth: int | None = None,
+        faults: str | None = None,
     ) -> ChaosReport:
         """Run any command against ``services``; the test fails unless it is VALID."""
         from chaoskit.model.token import CommandSpec, Target
@@ -154,14 +158,25 @@ class Chaos:
             services=tuple(services),
             outputs=tuple(outputs),
         )
-        return self._run(self._options(Target(command=spec), points, seed, depth))
+        return self._run(self._options(Target(command=spec), points, seed, depth, faults))
 
     def _options(
-        self, target: Target, points: int | None, seed: int | None, depth: int | None
+        self,
+        target: Target,
+        points: int | None,
+        seed: int | None,
+        depth: int | None,
+        faults: str | None,
     ) -> Options:
         from chaoskit.campaign.mechanisms import best
-        from chaoskit.campaign.run import Options
+        from chaoskit.campaign.options import Options
+        from chaoskit.campaign.planning import kinds_from
+        from chaoskit.model.errors import UsageError
 
+        try:
+            kinds = kinds_from(_setting(self._config, "faults") if faults is None else faults)
+        except UsageError as wrong:
+            pytest.fail(f"chaoskit: {wrong}", pytrace=False)
         most = _setting(self._config, "points")
         return Options(
             target=target,
@@ -169,6 +184,7 @@ class Chaos:
             seed=_number(self._config, "seed") if seed is None else seed,
             max_points=points or (_number(self._config, "points") if most else None),
             depth=_number(self._config, "depth") if depth is None else depth,
+            faults=kinds,
             jobs=_jobs(self._config),
             runs=str(self._config.rootpath / _setting(self._config, "report")),
         )

@@ -40,6 +40,17 @@ class Replayed:
         roots = self.judgement.roots
         return roots[0] if roots else None
 
+    @property
+    def sentence(self) -> str:
+        """The outcome with what it rests on, for the message of a failing test."""
+        found = [
+            f"{one.kind} of {one.operation}: expected {one.expected}; seen {one.seen}, "
+            f"because {one.because}"
+            for one in self.judgement.roots
+        ]
+        said = str(self.repeats) if self.outcome == "FLAKY" else self.outcome
+        return "; ".join([f"{said}, {MEANING[self.outcome][1]}", *found, *self.reasons])
+
 
 def replay(token: ReplayToken, work_root: str = "", *, repeats: int = REPEATS) -> Replayed:
     """Survey the target again and run the token's one trial; repeat it if it shows something else.

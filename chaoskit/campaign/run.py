@@ -6,40 +6,33 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from chaoskit.campaign.batches import Batch, singles, together
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.judging import judge_again
+from chaoskit.campaign.options import Options
+from chaoskit.campaign.planning import first_schedules
 from chaoskit.campaign.soaking import RepeatsStarted, Soaking, SoakStarted, soak_of
 from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
 from chaoskit.campaign.trials import BOUNDED, FULL, Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
 from chaoskit.explore.plan import (
-    Mechanism,
-    first_wave,
-    late_landings,
-    moments,
     next_wave,
     noted,
-    one_each,
-    power_cuts,
     sample,
-    several_processes,
     sweep,
 )
 from chaoskit.explore.survey import expect
-from chaoskit.model.errors import ScenarioError, UsageError, unknown_name
+from chaoskit.model.errors import ScenarioError, UsageError
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
-from chaoskit.model.points import CallPoint, Point, TimePoint
-from chaoskit.model.schedule import POWER, Action, Fault, Schedule, parse_schedule
-from chaoskit.model.token import Target
+from chaoskit.model.points import Point
+from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.trace import OUTSIDE
 from chaoskit.trial.loading import load, sources
 
@@ -47,35 +40,8 @@ AUTO = "auto"
 LONG_S = 60.0
 """An exploration that would take longer with full resumes is one with bounded resumes instead."""
 
-DEFAULT_RUNS = Path("reports/runs")
-
 SUSPECT = {"wrong_inputs", "diverged_state", "lost_effect", "false_success"}
 """Findings that a value which varies from run to run can feign."""
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a campaign does. All but ``jobs``, ``runs`` and ``work_root`` decide its identity."""
-
-    target: Target
-    seed: int = 0
-    mechanisms: tuple[Mechanism, ...] = ("windows", "crossings")
-    in_flight: tuple[Action, ...] = ("late:1",)
-    max_points: int | None = None
-    max_time_s: float | None = None
-    times: int = 0
-    depth: int = 1
-    snapshots: bool = True
-    resumes: str = "auto"
-    skip_sleeps: bool = False
-    power_loss: bool = False
-    kill: Literal["tree", "leader", "both"] = "tree"
-    timeout_s: float | None = None
-    soak_s: float | None = None
-    only: tuple[str, ...] = ()
-    fresh: bool = False
-    jobs: int = 1
-    runs: str = str(DEFAULT_RUNS)
-    work_root: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +164,9 @@ class _Campaign:
             yield from self._soak(first, second, expectation)
             return
         self._choose_way(first, second, expectation)
-        wave = self._first_wave(first, second, expectation)
+        wave = first_schedules(
+            self._options, (first, second), expectation, self._found(first, second)
+        )
         yield Surveyed(expectation, len(wave))
         for number in range(1, self._options.depth + 1):
             if number > 1:
@@ -251,7 +219,9 @@ class _Campaign:
         schedules = [
             parse_schedule(t.schedule) for t in self._store.trials() if t.judgement.findings
         ]
-        points = {str(f.point) for s in schedules for f in s.faults_of(1) if not s.timed}
+        points = {
+            str(f.point) for s in schedules for f in s.faults_of(1) if not (s.timed or f.is_prelude)
+        }
         if points:
             job = msgspec.structs.replace(
                 self._surveys(), locate=tuple(sorted(points)), trace=False
@@ -303,54 +273,12 @@ class _Campaign:
         self._why_real = why
         self._store.put("real", why)
 
-    def _first_wave(
-        self, first: History, second: History, expectation: Expectation
-    ) -> list[Schedule]:
-        options = self._options
-        found = self._found(first, second)
-        if options.only:
-            return [_known(parse_schedule(text), found) for text in options.only]
-        wave = sample(self._kills(found), options.max_points, options.seed)
-        settled = load(options.target).scenario.settled
-        if "windows" in options.mechanisms:
-            late = one_each(late_landings(first, settled, options.in_flight))
-            wave += sample(late, options.max_points, options.seed)
-        if options.power_loss:
-            cuts = one_each(power_cuts(first, POWER))
-            wave += sample(cuts, options.max_points, options.seed)
-        if "times" in options.mechanisms or options.times:
-            number = options.times or 50
-            wave += first_wave(moments(expectation.seconds, number, options.seed))
-        if not wave:
-            raise UsageError(
-                "there is no point to kill at: no system call on the task's own files, no "
-                "request and no probe.point was seen by "
-                f"{', '.join(options.mechanisms)}; add --times N for random moments"
-            )
-        return wave
-
     def _found(self, first: History, second: History) -> list[Point]:
         """The points that both undisturbed runs pass, counted for the report."""
         found, odd = sweep(first, second, self._options.mechanisms)
         self._store.put("points.total", str(len(found)))
         self._store.put("points.odd", str(len(odd)))
         return found
-
-    def _kills(self, found: Sequence[Point]) -> list[Schedule]:
-        """A kill at each point: of all processes, of the first one alone, or each of the two.
-
-        Raises:
-            UsageError: only the first one is to be killed, and there is no other.
-        """
-        if self._options.kill == "tree":
-            return first_wave(found)
-        if not several_processes(found):
-            raise UsageError(
-                f"--kill {self._options.kill}: the task has one process only, as far as its system "
-                "calls tell; leave the option out"
-            )
-        alone = one_each(Fault("kill-leader", point) for point in found)
-        return alone if self._options.kill == "leader" else first_wave(found) + alone
 
     def _next_wave(self, wave: int) -> list[Schedule]:
         trials = dict(self._store.histories(wave))
@@ -452,21 +380,6 @@ class _Campaign:
 
     def _submit(self, job: Job) -> Future[bytes]:
         return self._executor.submit(perform, msgspec.msgpack.encode(job))
-
-
-def _known(schedule: Schedule, found: Sequence[Point]) -> Schedule:
-    """``schedule``, if the first attempt of an undisturbed run passes its first point.
-
-    Raises:
-        UsageError: it does not; the message names the nearest points.
-    """
-    for fault in schedule.faults_of(1):
-        point = fault.point
-        if isinstance(point, CallPoint):  # any side of a call that is there
-            point = replace(point, side="before", bytes=0)
-        if not isinstance(point, TimePoint) and point not in found:
-            raise unknown_name("point", str(fault.point), map(str, found))
-    return schedule
 
 
 def _results(future: Future[bytes]) -> tuple[Result, ...]:

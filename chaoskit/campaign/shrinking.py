@@ -19,9 +19,9 @@ import msgspec
 
 from chaoskit.campaign.bench import Bench
 from chaoskit.campaign.mechanisms import best
+from chaoskit.campaign.options import Options
 from chaoskit.campaign.repeating import REPEATS, Likeness, like, named
 from chaoskit.campaign.replay import Outcome, Replayed, replay
-from chaoskit.campaign.run import Options
 from chaoskit.campaign.store import Store
 from chaoskit.explore.landed import part_that_landed, places_of_times
 from chaoskit.explore.plan import Mechanism, points

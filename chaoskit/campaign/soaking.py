@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from chaoskit.campaign.jobs import Done, Job, checked
+from chaoskit.campaign.planning import kinds_of
 from chaoskit.campaign.repeating import REPEATS, Likeness, like, summed
 from chaoskit.campaign.store import SOAKED_S, Soaked, Store, StoredTrial
 from chaoskit.campaign.trials import Result
 from chaoskit.checkers.check import judge
+from chaoskit.explore.faults import at_points, ground_of, misbehaviours, preludes
 from chaoskit.explore.landed import part_that_landed
 from chaoskit.explore.plan import late_landings, power_cuts, several_processes
 from chaoskit.explore.soak import schedules
@@ -37,7 +39,7 @@ from chaoskit.model.schedule import POWER, Fault, Schedule, parse_schedule
 from chaoskit.trial.loading import load
 
 if TYPE_CHECKING:
-    from chaoskit.campaign.run import Options
+    from chaoskit.campaign.options import Options
 
 KILLS_MOST = 3
 """How many kills a trial of a soak has at most, where nothing else is asked for."""
@@ -86,6 +88,8 @@ class Soak:
     Args:
         points: where a kill may land.
         faults: further ones to draw from.
+        preludes: what may be done before a resume.
+        misdeeds: what services may do to requests of the first attempt.
         seed: decides the order of schedules.
         kills_max: how many attempts of a trial suffer a fault at most.
         seconds: the wall time of the whole soak.
@@ -95,6 +99,8 @@ class Soak:
 
     points: Sequence[Point]
     faults: Sequence[Fault]
+    preludes: Sequence[Fault]
+    misdeeds: Sequence[Fault]
     seed: int
     kills_max: int
     seconds: float
@@ -118,9 +124,13 @@ def soak_of(options: Options, first: History, known: Sequence[Point]) -> Soak:
         faults += late_landings(first, settled, options.in_flight)
     if options.power_loss:
         faults += power_cuts(first, POWER)
+    scenario = load(options.target).scenario
+    kinds, ground = kinds_of(options, scenario), ground_of(scenario, first, known)
     return Soak(
         points=known,
-        faults=faults,
+        faults=[*faults, *at_points(ground, kinds)],
+        preludes=preludes(ground, kinds),
+        misdeeds=misbehaviours(ground, kinds),
         seed=options.seed,
         kills_max=options.depth,
         seconds=options.soak_s or 0.0,
@@ -170,11 +180,20 @@ class Soaking:
             stop: whether no further trial may begin, whatever time is left.
         """
         self._store.put("real", "it is a soak")
-        self._store.put(DRAWN_FROM, str(len(soak.faults)))
+        drawn_from = (*soak.faults, *soak.preludes, *soak.misdeeds)
+        self._store.put(DRAWN_FROM, str(len(drawn_from)))
         known = {row.position for row in self._store.soaked()}
         yield SoakStarted(soak.seconds, self._before_s, len(known))
         run_s = self._run_s()
-        drawn = schedules(soak.points, run_s, soak.seed, soak.kills_max, soak.faults)
+        drawn = schedules(
+            soak.points,
+            run_s,
+            soak.seed,
+            soak.kills_max,
+            soak.faults,
+            soak.preludes,
+            soak.misdeeds,
+        )
         numbered = islice(enumerate(drawn), soak.most)
         waiting = ((number, schedule) for number, schedule in numbered if number not in known)
         running: dict[Future[bytes], tuple[int, Schedule]] = {}

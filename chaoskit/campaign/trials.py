@@ -93,7 +93,7 @@ def plan_of(schedules: Sequence[Schedule]) -> Plan:
     """The beginnings of ``schedules``, and their last faults; and the way to each beginning."""
     found: dict[Schedule, dict[Fault, None]] = {}
     for schedule in schedules:
-        if not schedule.attempts or len(schedule.attempts[-1]) != 1:
+        if not schedule.attempts or not schedule.copied:
             continue
         while schedule.attempts and len(schedule.attempts[-1]) == 1:
             before = _beginning(schedule)
@@ -248,9 +248,7 @@ class Darkroom:
 
     async def _snapshot(self, schedule: Schedule, plan: Plan) -> Snapshot | None:
         """The world at the last fault; None where a real kill is needed."""
-        if schedule.timed or not schedule.attempts or len(schedule.attempts[-1]) != 1:
-            return None
-        if any(f.action == "kill-leader" for faults in schedule.attempts for f in faults):
+        if schedule.timed or not schedule.attempts or not schedule.copied:
             return None
         before, last = _beginning(schedule), _last(schedule)
         album = await self._album(before, plan)

@@ -7,9 +7,18 @@ from dataclasses import dataclass
 
 import msgspec
 
+from chaoskit.checkers.binding import wrong_binding
+from chaoskit.checkers.changes import (
+    excused,
+    needless_refusal,
+    resurrected,
+    stale_world,
+    stale_writer,
+)
 from chaoskit.checkers.diagnosis import diagnose
 from chaoskit.checkers.effects import duplicate_effect, false_success, lost_effect, wrong_inputs
 from chaoskit.checkers.ending import diverged_state, leftover_process, stuck
+from chaoskit.checkers.ordering import out_of_order_effect
 from chaoskit.checkers.steps import redone_step, silent_restart
 from chaoskit.model.events import EffectApplied
 from chaoskit.model.expectation import Expectation
@@ -26,6 +35,12 @@ CHECKERS: tuple[Checker, ...] = (
     lost_effect,
     false_success,
     wrong_inputs,
+    wrong_binding,
+    out_of_order_effect,
+    stale_world,
+    resurrected,
+    needless_refusal,
+    stale_writer,
     stuck,
     diverged_state,
     leftover_process,
@@ -60,6 +75,7 @@ def judge(
         except Exception as error:  # noqa: BLE001 - any failure of a checker means "not judged"
             name = getattr(checker, "__name__", repr(checker))
             unknowns.append(f"the checker {name} failed: {type(error).__name__}: {error}")
+    findings = [f for f in findings if not excused(f, history, expectation)]
     findings = _with_causes(findings, history)
     explained = tuple(
         msgspec.structs.replace(finding, diagnosis=diagnose(finding, history, expectation))
@@ -90,12 +106,15 @@ def _with_causes(findings: list[Finding], history: History) -> list[Finding]:
     """
     restart = next((f for f in findings if f.kind == "silent_restart"), None)
     restarted = _attempt_of(restart, history) if restart is not None else 0
+    stale = next((f for f in findings if f.kind == "stale_writer"), None)
     redone = {_attempt_of(f, history): f for f in findings if f.kind == "redone_step"}
 
     def cause(finding: Finding) -> str:
         again = finding.kind in {"duplicate_effect", "redone_step"}
         if restart is not None and again and _attempt_of(finding, history) >= restarted:
             return restart.fingerprint
+        if stale is not None and again and set(stale.witness[1:]) & set(finding.witness):
+            return stale.fingerprint
         if finding.kind == "duplicate_effect":
             culprit = redone.get(_attempt_of(finding, history))
             return culprit.fingerprint if culprit is not None else ""

@@ -23,6 +23,12 @@ COARSE_KEY = "idempotency key from the arguments only, not from the step (KEY-2)
 FORGOTTEN_KEY = "the service did not honour an idempotency key that it was given (KEY-3)"
 IN_FLIGHT = "a request in flight at the kill is taken for one that never was (DUP-2)"
 EARLY_RECORD = "record written before the effect and read as 'done' (LOST-6)"
+BINDING = "results are kept by the order of their arrival, not by their step (INPUT-3)"
+LATE_RETRY = "a rescued effect is not asked whether it is still wanted (WORLD-6)"
+UNVERIFIED = "resume does not verify the state that the next step depends on (class WORLD)"
+CANCEL_LOST = "the cancel is not durable, or resume does not look at it (CTRL-1)"
+TOO_STRICT = "resume asks for more to be unchanged than the next step depends on (CODE-3)"
+UNFENCED = "a runner does not ask whether it still owns the run (TWO-4)"
 EARLY_FINISH = "'all steps done' taken for 'run done' (LOST-10)"
 
 
@@ -171,6 +177,30 @@ _RULES: dict[str, Callable[[Finding, History, Expectation], Diagnosis]] = {
     ),
     "wrong_inputs": _fixed(
         INPUTS, "store each step's inputs and its result, and use the stored ones on resume"
+    ),
+    "wrong_binding": _fixed(
+        BINDING, "keep each result under the name of its step and its inputs, and look it up there"
+    ),
+    "out_of_order_effect": _fixed(
+        LATE_RETRY,
+        "finish what was interrupted before anything later, or drop it where a later one has gone "
+        "out",
+    ),
+    "stale_world": _fixed(
+        UNVERIFIED,
+        "keep what the step depends on with the record, compare it at resume, and refuse or plan "
+        "anew where it differs",
+    ),
+    "resurrected": _fixed(
+        CANCEL_LOST, "store the cancel as a state of the run, and look at it before each step"
+    ),
+    "needless_refusal": _fixed(
+        TOO_STRICT, "compare only what the steps depend on that are still to be run"
+    ),
+    "stale_writer": _fixed(
+        UNFENCED,
+        "take a fencing token with the lease, send it with each effect and each record, and refuse "
+        "an older one",
     ),
     "diverged_state": _fixed(
         "a step of several writes was left half applied (class HALF)",

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from chaoskit.checkers.binding import mixtures
 from chaoskit.checkers.comparison import (
     Seen,
     compare,
@@ -17,6 +18,7 @@ from chaoskit.checkers.comparison import (
     times,
 )
 from chaoskit.model.effects import Effect, Identity
+from chaoskit.model.events import AttemptEnded
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
@@ -53,8 +55,14 @@ def breaks_the_contract(effects: Sequence[Effect], expectation: Expectation) -> 
 
 
 def wrong_inputs(history: History, expectation: Expectation) -> Iterator[Finding]:
-    """Effects with values that no undisturbed run has."""
+    """Effects with values that no undisturbed run has, or not together.
+
+    Those that take all their values from two expected effects are bound wrongly instead.
+    """
+    bound = {mixture.identity for mixture in mixtures(history, expectation)}
     for identity, seen in compare(history, expectation).strange:
+        if identity in bound:
+            continue
         effect = seen[0][1].effect
         near = nearest(effect, expectation.effects)
         likeness = (
@@ -86,8 +94,8 @@ def lost_effect(history: History, expectation: Expectation) -> Iterator[Finding]
             subject=subject(identity),
             expected=f"{words}: {times(expected)}",
             seen=times(len(seen)),
-            because=f"attempt {history.last.attempt} ended with success and went past it",
-            witness=(*(index for index, _ in seen), history.attempts[-1][0]),
+            because=f"attempt {_claim(history)[1].attempt} ended with success and went past it",
+            witness=(*(index for index, _ in seen), _claim(history)[0]),
         )
 
 
@@ -105,9 +113,14 @@ def false_success(history: History, expectation: Expectation) -> Iterator[Findin
         subject=subject(identity),
         expected=f"{in_words(identity, expectation)}: {times(expected)}{others}",
         seen=times(len(seen)),
-        because=f"attempt {history.last.attempt} ended with success before the end was done",
-        witness=(history.attempts[-1][0],),
+        because=f"attempt {_claim(history)[1].attempt} ended with success before the end was done",
+        witness=(_claim(history)[0],),
     )
+
+
+def _claim(history: History) -> tuple[int, AttemptEnded]:
+    """The last claim of success: one that was paused meanwhile may have ended after it."""
+    return [e for e in history.attempts if (e[1].how, e[1].code) == ("exit", 0)][-1]
 
 
 def _missing(
@@ -116,12 +129,14 @@ def _missing(
     """What is missing at a claimed success and was promised to happen."""
     if not history.completed:
         return []
+    bound = {mixture.identity: mixture.owner for mixture in mixtures(history, expectation)}
     strange = [
         near
-        for _, seen in compare(history, expectation).strange
-        if (near := nearest(seen[0][1].effect, expectation.effects)) is not None
+        for identity, seen in compare(history, expectation).strange
+        if identity not in bound
+        and (near := nearest(seen[0][1].effect, expectation.effects)) is not None
     ]
-    taken = {expectation.identify(effect) for effect in strange}
+    taken = {*bound.values(), *map(expectation.identify, strange)}
     return [
         (identity, expected, seen)
         for identity, expected, seen in compare(history, expectation).missing

@@ -16,7 +16,9 @@ def stuck(history: History, expectation: Expectation) -> Iterator[Finding]:
     """The task never ended by itself, however often it was resumed."""
     if history.completed or history.stated_end is not None:
         return
-    failed = [(index, body) for index, body in history.attempts if body.how != "killed"]
+    failed = [
+        (index, body) for index, body in history.attempts if body.how not in {"killed", "stopped"}
+    ]
     last = failed[-1][1]
     yield Finding(
         kind="stuck",

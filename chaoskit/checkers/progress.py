@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import pairwise
+from math import inf
 
 from chaoskit.model.effects import Identity
-from chaoskit.model.events import RequestReceived
+from chaoskit.model.events import AttemptStarted, RequestReceived
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 
@@ -60,12 +61,14 @@ class Progress:
     """``done``: completed work of every attempt, in order. ``redone``: what was begun again.
 
     Both without what the scenario allows to be run again. ``allowed``: how often an undisturbed
-    run does each piece.
+    run does each piece. ``began``: the event at which each attempt did; what a paused one does when
+    it goes on was not there when its successor began.
     """
 
     done: Sequence[Work]
     redone: Sequence[Redo]
     allowed: Mapping[Which, int]
+    began: Mapping[int, int] = field(default_factory=dict)
 
     def done_before(self, attempt: int) -> list[Work]:
         """What earlier attempts had completed, each piece as often as an undisturbed run has it."""
@@ -73,7 +76,8 @@ class Progress:
         found: list[Work] = []
         for work in self.done:
             room = left.get(work.which, 1)
-            if work.attempt < attempt and room > 0:
+            earlier = work.attempt < attempt and work.index < self.began.get(attempt, inf)
+            if earlier and room > 0:
                 left[work.which] = room - 1
                 found.append(work)
         return found
@@ -96,7 +100,8 @@ def progress(history: History, expectation: Expectation) -> Progress:
         [w for w in works if not any(fnmatchcase(w.name, p) for p in patterns)]
         for works in (begun, done)
     )
-    return Progress(done, list(_redone(begun, done, allowed)), allowed)
+    began = {body.attempt: index for index, body in history.of(AttemptStarted)}
+    return Progress(done, list(_redone(begun, done, allowed)), allowed, began)
 
 
 def _redone(
@@ -116,7 +121,7 @@ def _redone(
         if work.attempt != attempt:
             attempt = work.attempt
             asked.clear()
-            while waiting and waiting[-1].attempt < attempt:
+            while waiting and waiting[-1].attempt < attempt and waiting[-1].index < work.index:
                 earlier = waiting.pop()
                 settled[earlier.which] += 1
                 first.setdefault(earlier.which, earlier.index)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
+from chaoskit.model.errors import unknown_name
 from chaoskit.model.events import (
     Body,
     CallSeen,
@@ -32,7 +33,7 @@ from chaoskit.model.points import (
     WindowPoint,
     parse_point,
 )
-from chaoskit.model.schedule import Action, Fault, Schedule, kill
+from chaoskit.model.schedule import Action, Fault, Schedule, kill, parse_schedule
 from chaoskit.probe.lines import LINE
 from chaoskit.trace import MAPPED
 
@@ -176,6 +177,26 @@ def moments(seconds: float, number: int, seed: int) -> list[Point]:
     return [TimePoint(ms) for ms in sorted(chosen)]
 
 
+def own_schedules(texts: Sequence[str], first: History, second: History) -> list[Schedule]:
+    """The schedules that a scenario itself asks for.
+
+    Args:
+        texts: `Scenario.schedules`.
+        first: an undisturbed run.
+        second: another one.
+
+    Raises:
+        UsageError: neither run passes a window or crossing at which its first attempt is to suffer.
+    """
+    own = [parse_schedule(text) for text in texts]
+    there, odd = sweep(first, second, ("windows", "crossings"))
+    for fault in (fault for schedule in own for fault in schedule.faults_of(1)):
+        point = fault.point
+        if isinstance(point, WindowPoint | CrossingPoint) and point not in (*there, *odd):
+            raise unknown_name("point in schedules=", str(point), map(str, there))
+    return own
+
+
 def sample(schedules: Sequence[Schedule], most: int | None, seed: int) -> list[Schedule]:
     """At most ``most`` of the schedules, chosen by seed, in their own order."""
     if most is None or len(schedules) <= most:
@@ -201,13 +222,19 @@ def next_wave(
 
     Args:
         trials: those that were found right, one for each state from which a resume began: equal
-            states have equal resumes. A late landing is not pursued: it is no state.
+            states have equal resumes. A late landing is not pursued: it is no state; nor is
+            another world, or a second runner.
         mechanisms: which points.
     """
     for schedule, history in trials.items():
-        if any(fault.is_late for faults in schedule.attempts for fault in faults):
+        if any(_is_no_state(fault) for faults in schedule.attempts for fault in faults):
             continue
         resume = len(schedule.attempts) + 1
         if len(history.landed) == schedule.kills:
             for point in points(history, mechanisms, resume):
                 yield schedule.then(kill(point))
+
+
+def _is_no_state(fault: Fault) -> bool:
+    """Whether what a resume finds is more than the files and the services' books."""
+    return fault.is_late or fault.is_prelude or fault.is_beside

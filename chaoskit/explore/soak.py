@@ -11,6 +11,10 @@ one trial and with moments that no point names. How it draws:
   were given. Where all with the drawn number of attempts were, another number is drawn; after the
   last one a new round begins, because only a repeat can tell that a point is flaky.
 
+* **What is done before an attempt:** where there are preludes to draw from, every second resume has
+  one of them, and every fourth first attempt one of those that suit it. The attempt after a pause
+  has none: it runs beside the one before.
+
 The same arguments give the same stream. Shards take turns in it: ``islice(stream, k, None, n)``.
 """
 
@@ -19,24 +23,29 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from chaoskit.model.points import Point, TimePoint
+from chaoskit.model.points import CallPoint, Point, TimePoint
 from chaoskit.model.schedule import Fault, Schedule, kill
 
 TIMED = 0.25
 """How often a fault is a kill at a random time, where there are known faults to draw instead."""
 
+PREPARED, MISLED = 0.5, 0.25
+"""How often something is done before a resume, and to a request of the first attempt."""
+
 RARER = 0.5
 """How likely one more attempt with a fault is, compared with one fewer."""
 
 
-def schedules(
+def schedules(  # noqa: PLR0913 - all that may be drawn
     points: Sequence[Point],
     seconds: float,
     seed: int,
     kills_max: int = 3,
     faults: Sequence[Fault] = (),
+    preludes: Sequence[Fault] = (),
+    misdeeds: Sequence[Fault] = (),
 ) -> Iterator[Schedule]:
-    """Random schedules without end, one fault in each attempt.
+    """Random schedules without end, one fault in each attempt, and what is done before some.
 
     Args:
         points: where a plain kill may land; what a survey found.
@@ -44,6 +53,8 @@ def schedules(
         seed: the same one gives the same stream.
         kills_max: the most attempts that suffer a fault.
         faults: further ones to draw from, ready made: other actions than a plain kill.
+        preludes: what may be done before a resume.
+        misdeeds: what services may do to requests of the first attempt.
 
     Raises:
         ValueError: ``kills_max`` is less than 1.
@@ -51,7 +62,40 @@ def schedules(
     if kills_max < 1:
         raise ValueError(f"a soak kills at least once: kills_max is {kills_max}")
     known = list(dict.fromkeys([*map(kill, points), *faults]))
-    return _stream(_Draw(known, seconds, random.Random(f"soak {seed}")), kills_max)
+    plain = _stream(_Draw(known, seconds, random.Random(f"soak {seed}")), kills_max)
+    if not (preludes or misdeeds):
+        return map(_beside, plain)
+    others = random.Random(f"preludes {seed}")
+    return (_prepared(schedule, preludes, misdeeds, others) for schedule in map(_beside, plain))
+
+
+def _beside(schedule: Schedule) -> Schedule:
+    """The same, with an attempt without a fault after each one that is paused."""
+    attempts: list[tuple[Fault, ...]] = []
+    for faults in schedule.attempts:
+        attempts.append(faults)
+        if any(fault.action == "pause" for fault in faults):
+            attempts.append(())
+    return Schedule(tuple(attempts))
+
+
+def _prepared(
+    schedule: Schedule, preludes: Sequence[Fault], misdeeds: Sequence[Fault], rng: random.Random
+) -> Schedule:
+    """The same, with something done before some of its attempts, and before the one after."""
+    attempts: list[tuple[Fault, ...]] = []
+    for number, faults in enumerate((*schedule.attempts, ())):
+        among, often = (preludes, PREPARED) if number else (misdeeds, MISLED)
+        beside = number > 0 and any(f.action == "pause" for f in schedule.attempts[number - 1])
+        chosen = [rng.choice(among)] if among and rng.random() < often else []
+        # of several runners none is traced, so that none is met at a call
+        alone = any(fault.is_beside or isinstance(fault.point, CallPoint) for fault in faults)
+        if beside or alone:
+            chosen = [f for f in chosen if not f.action.startswith("resumers:")]
+        attempts.append((*([] if beside else chosen), *faults))
+    while attempts and not attempts[-1]:
+        attempts.pop()
+    return Schedule(tuple(attempts))
 
 
 def _stream(draw: _Draw, kills_max: int) -> Iterator[Schedule]:

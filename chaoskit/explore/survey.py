@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from chaoskit.model.contract import Contract
 from chaoskit.model.effects import Effect, Identity, identity_of
 from chaoskit.model.events import ReplySent, RequestReceived
-from chaoskit.model.expectation import Expectation
+from chaoskit.model.expectation import Expectation, Terms
 from chaoskit.model.history import History
 from chaoskit.model.scenario import Scenario
 
@@ -56,6 +56,10 @@ def expect(first: History, second: History, scenario: Scenario, *later: History)
         problems=tuple(dict.fromkeys(problems)),
         rules=str(Contract.of(scenario.contract)),
         redo_allowed=tuple(scenario.redo),
+        changes={
+            name: Terms(change.right, tuple(change.matters), change.finding)
+            for name, change in scenario.changes.items()
+        },
     )
 
 

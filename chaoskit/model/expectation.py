@@ -11,6 +11,14 @@ from chaoskit.model.contract import Contract
 from chaoskit.model.effects import Effect, Identity, identity_of
 
 
+class Terms(msgspec.Struct, frozen=True):
+    """What a correct task does after a change of the scenario's: see `chaoskit.model.changes`."""
+
+    right: str
+    matters: tuple[str, ...] = ("*",)
+    finding: str = "stale_world"
+
+
 class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     """What the trials of a campaign are measured against.
 
@@ -20,7 +28,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     that ask for each effect. ``steps`` are the steps that the task reports, in order, each as often
     as it begins. ``ordered`` says that both surveys had the same sequence of effects
     and that no two requests overlapped, which is what lets a successor prove a step complete.
-    ``problems`` says in sentences why the survey does not repeat; empty when it does.
+    ``changes`` are the scenario's, by name. ``problems`` says in sentences why the survey does not
+    repeat; empty when it does.
     """
 
     effects: tuple[Effect, ...] = ()
@@ -35,6 +44,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     problems: tuple[str, ...] = ()
     rules: str = ""
     redo_allowed: tuple[str, ...] = ()
+    changes: dict[str, Terms] = {}
 
     def identify(self, effect: Effect) -> Identity:
         """The identity of ``effect`` under these surveys."""

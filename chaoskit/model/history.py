@@ -28,6 +28,9 @@ FORMAT = 1
 
 B = TypeVar("B", bound=Body)
 
+_DEADLY = ("kill", "late:", "power:", "stop:", "interrupt:")
+"""How faults begin that end the attempt."""
+
 
 class _Stored(msgspec.Struct, frozen=True):
     format: int
@@ -77,12 +80,16 @@ class History:
 
     @cached_property
     def landed(self) -> tuple[tuple[int, FaultLanded], ...]:
-        """The faults that took place: the attempt is over, and it died of them.
+        """The faults that took place; of those that end an attempt only where it died of them.
 
         A task that ended by itself in the very moment of a timed kill was not killed.
         """
-        killed = {body.attempt for _, body in self.attempts if body.how == "killed"}
-        return tuple(entry for entry in self.of(FaultLanded) if entry[1].attempt in killed)
+        ended = {body.attempt for _, body in self.attempts if body.how in {"killed", "stopped"}}
+        return tuple(
+            (index, body)
+            for index, body in self.of(FaultLanded)
+            if body.attempt in ended or not body.fault.startswith(_DEADLY)
+        )
 
     @cached_property
     def digests(self) -> dict[str, str]:
@@ -103,15 +110,17 @@ class History:
     @cached_property
     def stated_end(self) -> EndStated | None:
         """The legal stop that the last attempt stated, if it then indeed ended without success."""
-        if not self.attempts or (self.last.how, self.last.code) == ("exit", 0):
+        if not self.attempts or self.completed:
             return None
         stated = [body for _, body in self.of(EndStated) if body.attempt == self.last.attempt]
         return stated[-1] if stated and self.last.how == "exit" else None
 
     @property
     def completed(self) -> bool:
-        """Whether the last attempt ended by itself and claims success."""
-        return bool(self.attempts) and (self.last.how, self.last.code) == ("exit", 0)
+        """Whether an attempt ended by itself and claims success: there was no further one then, but
+        for one that had been paused.
+        """
+        return any((body.how, body.code) == ("exit", 0) for _, body in self.attempts)
 
     def encode(self) -> bytes:
         """The stored form: JSON with its format version."""

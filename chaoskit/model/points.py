@@ -110,7 +110,17 @@ class TimePoint:
         return f"{self.delay_ms}ms"
 
 
-Point = CallPoint | WindowPoint | CrossingPoint | TimePoint
+@dataclass(frozen=True, slots=True, order=True)
+class StartPoint:
+    """Before an attempt begins. It has no text form: what is done there needs no place."""
+
+    def __str__(self) -> str:
+        return "the start"
+
+
+START = StartPoint()
+
+Point = CallPoint | WindowPoint | CrossingPoint | TimePoint | StartPoint
 
 
 def parse_point(text: str) -> Point:

@@ -5,11 +5,15 @@ A scenario file is a Python file with a module-level ``scenario = Scenario(...)`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chaoskit.model.errors import ScenarioError
+from chaoskit.model.changes import Change
+from chaoskit.model.errors import ScenarioError, UsageError
+from chaoskit.model.points import NAME
+from chaoskit.model.schedule import parse_schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +29,7 @@ class Scenario:
             ``{inputs}`` and ``{here}`` (the scenario's folder) are filled in.
         resume: the command for every attempt after the first; the same one by default.
         env: further environment variables, with the same placeholders.
-        services: names of fake services ("payments", "email", "database").
+        services: names of fake services ("payments", "email", "database" or "postgres", "jobs").
         inputs: makes the task's inputs, any JSON value, from the seed; written to a file that
             ``CHAOSKIT_INPUTS`` names.
         prepare: fills the work folder before the first attempt: ``prepare(folder, seed)``.
@@ -39,9 +43,15 @@ class Scenario:
         settled: patterns of operations of which the task relies on this: when it is resumed, no
             request of its former life is in flight any more (it looks effects up).
         behaviours: ways in which the services misbehave in every trial, in text form.
+        schedules: faults in text form (``kill@payments.charge#2.applied / kill@rescue#1``) that
+            every campaign of this scenario runs besides those that it chooses by itself.
+        changes: by name, what may be different when the task is resumed; see `Change`.
+        checkpoints: glob patterns in the work folder: what the task resumes from, to be damaged
+            where that is asked for; by default all that are directly in it.
         timeout_s: an attempt that takes longer is killed; None: 10 s plus 20 times the survey.
         attempts_max: how often a task that fails by itself is resumed after the last fault.
         expect: kinds of finding that this scenario is known to show (the gallery's broken ones).
+        cases: what it reproduces, by the numbers of a list of known failures; for the gallery.
         title: one sentence for lists.
     """
 
@@ -59,9 +69,13 @@ class Scenario:
     redo: Sequence[str] = ()
     settled: Sequence[str] = ()
     behaviours: Sequence[str] = ()
+    schedules: Sequence[str] = ()
+    changes: Mapping[str, Change] = field(default_factory=dict)
+    checkpoints: Sequence[str] = ("*",)
     timeout_s: float | None = None
     attempts_max: int = 4
     expect: Sequence[str] = ()
+    cases: Sequence[str] = ()
     title: str = ""
 
     def __post_init__(self) -> None:
@@ -79,14 +93,35 @@ class Scenario:
             f"{name}= takes a sequence of texts, not one text"
             for name in (
                 *("command", "resume", "services", "outputs", "redo", "settled"),
-                *("behaviours", "expect"),
+                *("behaviours", "schedules", "expect", "cases", "checkpoints"),
             )
             if isinstance(getattr(self, name), str)
         )
+        if not isinstance(self.schedules, str):
+            found.extend(filter(None, map(_unreadable, self.schedules)))
         if self.attempts_max < 1:
             found.append("attempts_max= is at least 1")
         if self.timeout_s is not None and self.timeout_s <= 0:
             found.append("timeout_s= is more than 0")
-        if self.tables and "database" not in self.services:
+        found.extend(self._problems_of_changes())
+        if self.tables and not {"database", "postgres"} & set(self.services):
             found.append('tables= goes with services=("database", …)')
         return found
+
+    def _problems_of_changes(self) -> Iterator[str]:
+        for name, change in self.changes.items():
+            if not re.fullmatch(NAME, name):
+                yield f"changes= names {name!r}: letters, digits and _ . / : - only"
+            if change.task is not None and self.task is None:
+                yield f"the change {name!r} has task=, and this scenario has a command="
+            if change.command and not self.command:
+                yield f"the change {name!r} has command=, and this scenario has a task="
+
+
+def _unreadable(schedule: str) -> str:
+    """What is wrong with the text of a schedule; nothing where it can be read."""
+    try:
+        parse_schedule(schedule)
+    except UsageError as wrong:
+        return f"schedules=: {wrong}"
+    return ""

@@ -5,16 +5,31 @@ kill@payments.charge#3.applied / kill@email.send#1.received     (the second duri
 kill-leader@write(out.txt)#2                                    (its children live on)
 late:1@payments.charge#3.received                               (lands after the next request)
 power:drop@rename(a.tmp->a)#3+after                             (what was not synced is lost)
+stop:500ms@payments.charge#3.applied                            (SIGTERM, and SIGKILL after 500 ms)
+pause@payments.charge#3.applied                                 (meanwhile somebody else resumes)
+kill@payments.charge#3.applied / clock:+7d + down:2@payments.*#*
+                                                                (done before the resume begins)
 none                                                            (a survey)
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from chaoskit.model.errors import UsageError, unknown_name
-from chaoskit.model.points import CallPoint, Point, TimePoint, WindowPoint, parse_point
+from chaoskit.model.points import (
+    COUNT,
+    START,
+    CallPoint,
+    Point,
+    StartPoint,
+    TimePoint,
+    WindowPoint,
+    parse_point,
+)
+from chaoskit.model.preludes import Prelude, parse_prelude
 
 Action = Literal[
     "kill",
@@ -25,11 +40,20 @@ Action = Literal[
     "power:drop",
     "power:meta",
     "power:data",
+    "pause",
+    "twin",
 ]
 """What happens at a point. ``kill``: SIGKILL to every process of the task. ``kill-leader``: to the
 first one only. ``late:K``: SIGKILL to all with a request in flight, which lands after the K-th
 request that follows (``end``: after the task has ended). ``power:PROFILE``: the machine loses power
-after a system call, and its disk keeps what `chaoskit.trial.power` says of that profile."""
+after a system call, and its disk keeps what `chaoskit.trial.power` says of that profile.
+``pause``: all processes are stopped (SIGSTOP); the next attempt begins beside them and comes to its
+end, and then they go on (SIGCONT). ``twin``: a second process of the same attempt is started, and
+both go on.
+
+Two more have a number: ``stop:500ms`` sends SIGTERM, as a deploy or an operator does, and SIGKILL
+to what is left after 500 ms; ``interrupt:500ms`` the same with SIGINT.
+"""
 
 ACTIONS: tuple[Action, ...] = get_args(Action)
 LATE: tuple[Action, ...] = ("late:1", "late:2", "late:end")
@@ -39,7 +63,11 @@ the data; or the data, without the names that were not synced in their folder.""
 
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 POWER: tuple[Action, ...] = ("power:drop", "power:meta", "power:data")
+BESIDE: tuple[Action, ...] = ("pause", "twin")
+"""Two runners at once."""
 
+_STOP = re.compile(rf"(?P<how>stop|interrupt):(?P<ms>{COUNT})ms")
+_COPIED = frozenset({"kill", *LATE, *POWER})
 _ATTEMPTS = " / "
 _FAULTS = " + "
 _NO_FAULT = "-"
@@ -48,13 +76,27 @@ _NOTHING = "none"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is done to the task, at one point."""
+    """One thing that is done to the task or to its world.
 
-    action: Action
+    At a point of the attempt; or (``point`` is `START`) before it begins, and ``action`` is then
+    the text of a prelude (`chaoskit.model.preludes`).
+    """
+
+    action: str
     point: Point
 
     def __str__(self) -> str:
-        return f"{self.action}@{self.point}"
+        return self.action if self.is_prelude else f"{self.action}@{self.point}"
+
+    @property
+    def is_prelude(self) -> bool:
+        """Whether it is done before the attempt begins."""
+        return isinstance(self.point, StartPoint)
+
+    @property
+    def prelude(self) -> Prelude | None:
+        """What is done before the attempt begins; None for a fault at a point."""
+        return parse_prelude(self.action) if self.is_prelude else None
 
     @property
     def is_late(self) -> bool:
@@ -67,13 +109,38 @@ class Fault:
         return self.action in POWER
 
     @property
+    def is_beside(self) -> bool:
+        """Whether a second runner is started while the first one is there."""
+        return self.action in BESIDE
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether the world that it leaves can be copied at its point, without doing it."""
+        return self.action in _COPIED
+
+    @property
+    def kind(self) -> str:
+        """Its action without what is one scenario's own: for counting, and for titles."""
+        word, _, rest = self.action.partition("@")[0].partition(":")
+        return f"{word}:{rest.partition(':')[0]}" if word == "damage" else word
+
+    @property
+    def grace_ms(self) -> int | None:
+        """How long a task that is asked to stop may go on; None: it is not asked."""
+        found = _STOP.fullmatch(self.action)
+        return int(found["ms"]) if found else None
+
+    @property
     def profile(self) -> Profile:
         """What the disk keeps when power is lost.
 
         Raises:
             ValueError: it is not.
         """
-        return next(p for p in PROFILES if self.action == f"power:{p}")
+        for profile in PROFILES:
+            if self.action == f"power:{profile}":
+                return profile
+        raise ValueError(f"{self} is no loss of power")
 
     @property
     def lands_after(self) -> int | None:
@@ -112,6 +179,11 @@ class Schedule:
         return sum(map(len, self.attempts))
 
     @property
+    def copied(self) -> bool:
+        """Whether the trial can go on from a copy of the world at each of its faults."""
+        return all(len(faults) == 1 and faults[0].is_copied for faults in self.attempts)
+
+    @property
     def timed(self) -> bool:
         """Whether any fault hangs on a time, so that it may land elsewhere on another run."""
         return any(isinstance(f.point, TimePoint) for faults in self.attempts for f in faults)
@@ -122,19 +194,36 @@ def kill(point: Point) -> Fault:
     return Fault("kill", point)
 
 
+def before(text: str) -> Fault:
+    """What the prelude ``text`` says, done before an attempt begins.
+
+    Raises:
+        UsageError: it is no prelude.
+    """
+    prelude = parse_prelude(text)
+    if prelude is None:
+        raise UsageError(f"not a prelude: {text!r}; write clock:+7d, damage:torn:GLOB, …")
+    return Fault(str(prelude), START)
+
+
 def parse_fault(text: str) -> Fault:
     """The fault that ``text`` names; the inverse of ``str(fault)``.
 
     Raises:
         UsageError: no ``action@point``, an unknown action, or not a point.
     """
+    prelude = parse_prelude(text)
+    if prelude is not None:
+        return Fault(str(prelude), START)
     action, at, point = text.partition("@")
     if not at:
-        raise UsageError(f"not a fault: {text!r}; write kill@POINT")
-    for known in ACTIONS:
-        if known == action:
-            return _checked(Fault(known, parse_point(point)))
-    raise unknown_name("fault", action, ACTIONS)
+        raise UsageError(
+            f"not a fault: {text!r}; write kill@POINT, or what is done before an attempt: "
+            "clock:+7d, damage:torn:GLOB, change:NAME, resumers:2"
+        )
+    if action in ACTIONS or _STOP.fullmatch(action):
+        return _checked(Fault(action, parse_point(point)))
+    raise unknown_name("fault", action, (*ACTIONS, "stop:500ms", "interrupt:500ms"))
 
 
 def _checked(fault: Fault) -> Fault:
@@ -142,7 +231,8 @@ def _checked(fault: Fault) -> Fault:
 
     Raises:
         UsageError: what lands late is a request, so its point is one that a service received;
-            power is lost after a system call.
+            power is lost after a system call; a second runner is not started at one, because the
+            tracer follows one runner only.
     """
     point = fault.point
     if fault.is_late and not (isinstance(point, WindowPoint) and point.window == "received"):
@@ -154,6 +244,11 @@ def _checked(fault: Fault) -> Fault:
         raise UsageError(
             f"{fault} cannot be done: power is lost after a system call; "
             f"write {fault.action}@write(state.json)#3+after"
+        )
+    if fault.is_beside and isinstance(point, CallPoint):
+        raise UsageError(
+            f"{fault} cannot be done: a second runner is not started at a system call; "
+            f"write {fault.action}@payments.charge#3.applied"
         )
     return fault
 

@@ -8,6 +8,7 @@ who wants it to land late looks for itself.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from copy import copy
 from itertools import count
@@ -22,7 +23,8 @@ from chaoskit.trial.snapshots import Album, Contents, Entry, Snapshot, Tree
 BYTES_MAX = 64 << 20
 """Contents that are larger than this in sum are not written down: each worker makes its own."""
 
-_Entry = tuple[str, int, bytes, int]
+_Entry = tuple[bytes, int, bytes, int]
+"""An entry of a tree. Its name is bytes: that of a file need not be UTF-8."""
 
 
 class _Shot(msgspec.Struct, array_like=True, frozen=True):
@@ -65,7 +67,7 @@ def written(
     places: dict[_Entry, int] = {}
 
     def tree(found: Tree) -> tuple[int, ...]:
-        named = ((n, e.mode, e.content, e.mtime_ns) for n, e in found.items())
+        named = ((os.fsencode(n), e.mode, e.content, e.mtime_ns) for n, e in found.items())
         return tuple(places.setdefault(entry, len(places)) for entry in named)
 
     shots = tuple(
@@ -106,7 +108,9 @@ def read(data: bytes, undisturbed: Undisturbed | None, contents: Contents) -> Al
     for content in found.contents.values():
         contents.keep(content)
     history = History.decode(found.history)
-    named = [(name, Entry(mode, content, at)) for name, mode, content, at in found.entries]
+    named = [
+        (os.fsdecode(name), Entry(mode, content, at)) for name, mode, content, at in found.entries
+    ]
 
     def tree(places: Iterable[int]) -> Tree:
         return dict(named[place] for place in places)

@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Self
@@ -32,6 +32,7 @@ from chaoskit.model.hosting import RequestInfo
 from chaoskit.model.schedule import Fault, Schedule
 from chaoskit.model.secrets import without_secrets
 from chaoskit.probe import lines, where
+from chaoskit.trial.beside import TAIL_CHARACTERS, overtake, run_twin
 from chaoskit.trial.horizon import Horizon, rest
 from chaoskit.trial.in_flight import InFlight, LateRequest
 from chaoskit.trial.loading import Loaded
@@ -55,8 +56,6 @@ new connection takes four, a mail of the SMTP door's about three a line. Tests c
 
 QUIESCE_TIMEOUT_S = 5.0
 FIRST_TIMEOUT_S = 300.0
-_TAIL_CHARACTERS = 4000
-
 
 UNTRACED = "the kernel does not let us trace"
 """How the launcher says that a task cannot be traced: our failure, never the task's."""
@@ -86,6 +85,10 @@ class Attempts:
         self._broken: Exception | None = None
         self._over = self._leaving = False
         self._holding: set[asyncio.Task[None]] = set()
+        self._beside: asyncio.Future[Fault] | None = None
+        self._others: list[Watch] = []
+        self._claimed = self._unseen = False
+        self._attempts = 0
 
     async def __aenter__(self) -> Self:
         await self._stage.set_up(self, self._heard, self._traced)
@@ -102,6 +105,7 @@ class Attempts:
         With a ``horizon`` the last resume is followed only as far as that says.
         """
         self._begin()
+        self._stage.circumstances.check(schedule)
         if any(fault.is_power for faults in schedule.attempts for fault in faults):
             self._durable = Durable(self._stage.workspace.state)
         return await self._followed(1, schedule, horizon)
@@ -130,8 +134,10 @@ class Attempts:
             ended = await self._attempt(attempt, faults, watched)
             if ended is None:
                 return self._with_the_rest(attempt)
-            attempt += 1
-            if ended.how == "killed":
+            attempt = self._attempts + 1
+            if self._claimed:
+                break  # by the one that went on in the place of a paused one, which is over too
+            if ended.how in {"killed", "stopped"}:
                 continue
             if self._is_final(ended):
                 break
@@ -139,6 +145,7 @@ class Attempts:
             if failures >= self._scenario.attempts_max:
                 break
         self._in_flight.end()
+        self._stage.end()
         if self._scenario.outputs:
             self._recorder.add(StateObserved(self._stage.workspace.digests(self._scenario.outputs)))
         return self._recorder.history()
@@ -162,16 +169,12 @@ class Attempts:
         self, attempt: int, faults: Sequence[Fault], stops: Stops | None = None
     ) -> AttemptEnded | None:
         """One attempt to its end; None: to its horizon."""
-        self._watch = Watch(
-            attempt,
-            faults,
-            self._recorder,
-            self._stage.launching,
-            self._stage.reports.drain,
-            self._stage.launching.hear,
-            self._numbers,
-            stops,
-        )
+        self._attempts = attempt
+        self._watch = None
+        await self._stage.before(attempt, [f for f in faults if f.is_prelude], self._recorder)
+        self._beside = asyncio.get_running_loop().create_future()
+        self._watch = self._watch_over(attempt, faults, stops, self._beside.set_result)
+        self._others, self._claimed = [], False
         self._recorder.add(AttemptStarted(attempt, resume=attempt > 1))
         self._stage.reports.listen(eager=bool(self._watch.waits))
         self._held, self._broken = None, None
@@ -201,7 +204,7 @@ class Attempts:
             seconds=round(time.monotonic() - began, 6),
             leftovers=tuple(leftovers),
             output_bytes=output.total,
-            output_tail=without_secrets(text)[-_TAIL_CHARACTERS:],
+            output_tail=without_secrets(text)[-TAIL_CHARACTERS:],
         )
         self._recorder.add(ended)
         return ended
@@ -216,8 +219,11 @@ class Attempts:
             self._stage.workspace.state,
             output.writer,
             self._trace_request(watch),
+            change=self._stage.circumstances.current,
+            runners=self._stage.circumstances.runners,
         )
-        output.started()
+        if not watch.has_company:  # a twin writes to the same one
+            output.started()
         self._leader = self._stage.launching.leader
         if ending is None and why.startswith(UNTRACED):
             raise UsageError(f"{why}; chaoskit doctor says what works here")
@@ -230,28 +236,91 @@ class Attempts:
         ]
         timed_out = False
         try:
-            async with asyncio.timeout(self.timeout_s):
-                status = await asyncio.shield(ending)
+            async with asyncio.timeout(self.timeout_s) as limit:
+                status = await self._until_over(ending, watch, output, limit)
         except TimeoutError:
             timed_out = True
             self._stage.launching.kill()
             status = await ending
         finally:
+            self._stage.launching.stop_no_more()
             for timer in timers:
                 timer.cancel()
         grace_s = ORPHANS_GRACE_S if watch.leader_killed else GRACE_S
-        gone = timed_out or (watch.killed and not watch.leader_killed)
+        # What a stopped task leaves goes with it, as with a container or a unit.
+        gone = timed_out or watch.stopped or (watch.killed and not watch.leader_killed)
         leftovers = [] if gone else await self._stage.launching.leftovers(grace_s)
         self._stage.launching.kill()
         if timed_out:
             return "timeout", int(signal.SIGKILL), leftovers
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
-            return "killed" if watch.killed else "signal", number, leftovers
-        return "exit", os.waitstatus_to_exitcode(status), leftovers
+            ours: How = "killed" if watch.killed else "stopped" if watch.stopped else "signal"
+            return ours, number, leftovers
+        code = os.waitstatus_to_exitcode(status)
+        return "stopped" if watch.stopped else "exit", code, leftovers
+
+    async def _until_over(
+        self, ending: asyncio.Future[int], watch: Watch, output: Output, limit: asyncio.Timeout
+    ) -> int:
+        """The wait status of an attempt; a second runner lives its life meanwhile, if there is one.
+
+        Of twins, which are one attempt, the one that claims success counts.
+        """
+        assert self._beside is not None
+        either: list[asyncio.Future[Any]] = [ending, self._beside]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not self._beside.done():
+            return await asyncio.shield(ending)
+        launching = self._stage.launching
+        if self._beside.result().action == "twin":
+            twin = self._stage.runner(watch.attempt, self._environment(watch))
+            claims_success = await run_twin(launching, twin, output, launching.thaw)
+            status = await asyncio.shield(ending)
+            return 0 if claims_success else status
+        limit.reschedule(None)  # the successor has a limit of its own
+        await self._overtaken(watch)
+        limit.reschedule(asyncio.get_running_loop().time() + self.timeout_s)
+        launching.thaw()
+        return await asyncio.shield(ending)
+
+    async def _overtaken(self, watch: Watch) -> None:
+        """A paused attempt stands still: the next one lives its whole life."""
+        await _settle()  # what the paused one had asked for is done, and is its own
+        self._attempts += 1
+        after = self._watch_over(self._attempts, ())
+        self._others = [watch, after]
+        self._watch = after
+        self._recorder.add(AttemptStarted(self._attempts, resume=True))
+        runner = self._stage.runner(self._attempts, self._environment(after))
+        ended = await overtake(self._stage.launching, runner, self._attempts, self.timeout_s)
+        await _settle()
+        self._stage.reports.drain()
+        self._recorder.add(ended)
+        self._claimed = (ended.how, ended.code) == ("exit", 0)
+        self._watch = watch
+
+    def _watch_over(
+        self,
+        attempt: int,
+        faults: Sequence[Fault],
+        stops: Stops | None = None,
+        beside: Callable[[Fault], None] = lambda _: None,
+    ) -> Watch:
+        return Watch(
+            attempt,
+            faults,
+            self._recorder,
+            self._stage.launching,
+            self._stage.reports.drain,
+            self._stage.launching.hear,
+            self._numbers,
+            stops,
+            beside,
+        )
 
     def _environment(self, watch: Watch) -> dict[str, str]:
-        variables = self._stage.addresses.variables(self._scenario.env)
+        variables = self._stage.variables()
         lines_too = self.lines or any(name.startswith(lines.LINE) for name in watch.waits)
         if self._locating or lines_too:
             path = (where.site_folder(), variables.get("PYTHONPATH", ""))
@@ -270,11 +339,16 @@ class Attempts:
         landed = self._watch.landed if self._watch is not None else None
         if landed is not None and landed.is_power and self._durable is not None:
             self._durable.disks()[landed.profile].write_to(self._stage.workspace.state)
-            self._durable = Durable(self._stage.workspace.state)
+        elif self._durable is None or not self._unseen:
+            return
+        self._durable = Durable(self._stage.workspace.state)  # what nobody followed counts as kept
 
     def _trace_request(self, watch: Watch) -> dict[str, object] | None:
         """How this attempt is traced; None: not at all."""
         exits = self._durable is not None
+        self._unseen = watch.has_company or self._stage.circumstances.runners > 1
+        if self._unseen:
+            return None  # the tracer follows one runner only
         if not (watch.calls or self.tracing or exits or self.skip_sleeps):
             return None
         return self._stage.scope.request(
@@ -313,8 +387,7 @@ class Attempts:
                 self._durable.saw(
                     traced.name, traced.paths, traced.result, sync_write=traced.synced
                 )
-            for _ in range(SETTLE_ROUNDS):  # what it had sent lands
-                await asyncio.sleep(0)
+            await _settle()  # what it had sent lands
             if self._over or (self._leaving and traced.point.side == "before"):
                 self._held = None
                 self._stage.launching.kill()
@@ -354,7 +427,7 @@ class Attempts:
         horizon, watch = self._horizon, self._watch
         if horizon is None or watch is None or watch.killed or watch.has_faults or self._in_flight:
             return False
-        if self._leaving:
+        if self._leaving or self._stage.postponed:
             return False
         events = self._recorder.history().events
         request = events[-1].body
@@ -372,19 +445,41 @@ class Attempts:
         self._stage.launching.kill()
         return True
 
+    def _watch_of(self, number: int) -> Watch | None:
+        """Whose request it is: while one attempt is paused, another one is watched over."""
+        return next((w for w in self._others if w.service_of(number)), self._watch)
+
     def applied(self, number: int, effects: Sequence[Effect]) -> bool:
         """See `chaoskit.model.hosting.Observer`."""
-        alive = self._watch is not None and self._watch.applied(number, effects)
-        if self._watch is not None:
-            self._in_flight.passed(self._watch.service_of(number))
+        watch = self._watch_of(number)
+        alive = watch is not None and watch.applied(number, effects)
+        if watch is not None:
+            self._in_flight.passed(watch.service_of(number))
         return alive
 
     def answering(self, number: int) -> None:
         """See `chaoskit.model.hosting.Observer`."""
-        if self._watch is not None:
-            self._watch.answering(number)
+        if (watch := self._watch_of(number)) is not None:
+            watch.answering(number)
 
     def answered(self, number: int, status: int, *, deduped: bool, delivered: bool) -> None:
         """See `chaoskit.model.hosting.Observer`."""
+        if (watch := self._watch_of(number)) is not None:
+            watch.answered(number, status, deduped=deduped, delivered=delivered)
+
+    def landed(self, number: int, effects: Sequence[Effect]) -> None:
+        """See `chaoskit.model.hosting.Observer`; it may be a request of an earlier attempt."""
         if self._watch is not None:
-            self._watch.answered(number, status, deduped=deduped, delivered=delivered)
+            self._watch.moved += 1
+        sent = (e.body for e in self._recorder.history().events)
+        attempt = next(
+            b.attempt for b in sent if isinstance(b, RequestReceived) and b.request == number
+        )
+        for effect in effects:
+            self._recorder.add(EffectApplied(attempt=attempt, effect=effect, request=number))
+
+
+async def _settle() -> None:
+    """Let what has been sent so far be read, applied and answered."""
+    for _ in range(SETTLE_ROUNDS):
+        await asyncio.sleep(0)

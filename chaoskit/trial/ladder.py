@@ -10,7 +10,9 @@ import asyncio
 import os
 import platform
 import shutil
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_schedule
 from chaoskit.model.token import CommandSpec, Target
 from chaoskit.trace.abi import ABIS, this_abi
+from chaoskit.trial import faketime
 from chaoskit.trial.loading import load
 from chaoskit.trial.supervisor import Supervisor
 from chaoskit.trial.workspace import default_root
@@ -31,6 +34,10 @@ _LOOKS = "cat a b; ls"
 _AT = "kill@write(b)#1"
 _LEFT = ["one", "a", "b"]
 """What a kill before the second write leaves: the first file whole, the second one empty."""
+
+
+_AHEAD_S = 7 * 86400
+_UNMOVED = "clock:+7d then moves the services' clocks and probe.now(), not the program's own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,4 +113,25 @@ def lines() -> Rung:
     return Rung("lines", works=True, why="for Python tasks, by the interpreter's own events")
 
 
-PROBES: tuple[Callable[[], Rung], ...] = (tracing, windows, lines, memory, strace)
+def clock() -> Rung:
+    """Whether the clock of an unmodified program can be moved on: one is asked for the time."""
+    path = faketime.library()
+    if not path:
+        return Rung("clock", works=False, why=f"libfaketime is not installed; {_UNMOVED}")
+    code = "import time; print(int(time.time()))"
+    env = {**os.environ, **faketime.variables(path, _AHEAD_S, os.environ)}
+    before = int(time.time())
+    told = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_PROBE_TIMEOUT_S,
+    ).stdout.strip()
+    if not told.isdigit() or not before <= int(told) - _AHEAD_S <= int(time.time()):
+        return Rung("clock", works=False, why=f"{path} does not move a program's; {_UNMOVED}")
+    return Rung("clock", works=True, why=f"a program was a week ahead, by {path}")
+
+
+PROBES: tuple[Callable[[], Rung], ...] = (tracing, windows, lines, clock, memory, strace)

@@ -43,6 +43,7 @@ from chaoskit.trace import filter as seccomp
 from chaoskit.trace.abi import this_abi
 from chaoskit.trace.naming import Scope
 from chaoskit.trace.tracer import Tracer, Wishes
+from chaoskit.trial import faketime
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -56,6 +57,12 @@ _WALL = 0x40000000 if sys.platform == "linux" else 0
 _ROUNDS_MAX, _ROUND_S = 2000, 0.002
 """How often, and how long apart, the last processes of a task are looked for."""
 
+_END = b"\0"
+"""After what a runner says of why it cannot begin."""
+
+COLD = "--cold"
+"""Followed by file, name and change: be that task, in a Python that was started for it."""
+
 Task = Callable[[], object]
 
 
@@ -68,7 +75,9 @@ class Launcher:
         self._descriptors: list[int] = []
         self._source = ("", "")
         self._leader = 0
+        self._leaders: set[int] = set()
         self._folder = ""
+        self._moved = False
         self._tracer: Tracer | None = None
         self._wake_read, self._wake_write = socket.socketpair()
         self._wake_read.setblocking(False)
@@ -148,8 +157,10 @@ class Launcher:
 
     def _start(self, message: dict[str, object]) -> Task | None:
         output = self._descriptors.pop(0)
-        argv = message["argv"]
         environment = {str(k): str(v) for k, v in _dict(message["env"]).items()}
+        if self._moved:
+            faketime.sweep()  # of the attempt before
+        self._moved = faketime.MOVED in environment
         wished = message["trace"]
         code = b"" if wished is None else _filter_code(_dict(wished))
         sys.stdout.flush()
@@ -163,23 +174,15 @@ class Launcher:
             os.read(start_read, 1)  # until we are traced
             os.close(start_read)
             self._become(output, str(message["cwd"]), environment)
-            if argv is None:
-                where.start()
-                lines.start()
-            if code:
-                try:
-                    seccomp.install(code)
-                except OSError as refused:
-                    os.write(failure_write, str(refused.strerror).encode())
-                    os._exit(127)
-            if argv is None:
-                os.close(failure_write)
-                return load_task(*self._source)
-            _execute([str(word) for word in _list(argv)], failure_write)
-        self._leader = pid
+            return self._be(message, code, failure_write)
+        if message["beside"]:
+            self._leaders.add(pid)
+        else:
+            self._leader, self._leaders, self._tracer = pid, {pid}, None
         why = ""
         try:
-            self._tracer = None if wished is None else self._trace(pid, _dict(wished))
+            if wished is not None:
+                self._tracer = self._trace(pid, _dict(wished))
         except OSError as refused:
             os.kill(pid, signal.SIGKILL)
             why = f"the kernel does not let us trace: {refused.strerror}"
@@ -188,9 +191,30 @@ class Launcher:
         if not why:
             why = self._failure(failure_read)
         os.close(failure_read)
+        if why:
+            self._leaders.discard(pid)  # nobody waits for the end of what has not begun
         self._say({"failed": why} if why else {"started": pid})
         self._reap()
         return None
+
+    def _be(self, message: dict[str, object], code: bytes, failure: int) -> Task:
+        """In the child: the task to be; a command takes this process's place."""
+        if message["runners"] != 1:
+            _multiply(int(str(message["runners"])), failure)
+        argv = message["argv"]
+        if argv is None:
+            where.start()
+            lines.start()
+        if code:
+            try:
+                seccomp.install(code)
+            except OSError as refused:
+                os.write(failure, str(refused.strerror).encode())
+                os._exit(127)
+        if argv is not None:
+            _execute([str(word) for word in _list(argv)], failure)
+        os.close(failure)
+        return load_task(*self._source, str(message["change"]))
 
     def _trace(self, pid: int, wished: dict[object, object]) -> Tracer:
         """Begin to trace the child that waits for it."""
@@ -222,8 +246,8 @@ class Launcher:
                         self._reap()
                         continue
                     piece = os.read(pipe, 4096)
-                    if not piece:
-                        return said.decode(errors="replace")
+                    if not piece:  # of several runners the first one to say so is enough
+                        return said.split(_END)[0].decode(errors="replace")
                     said += piece
 
     def _become(self, output: int, cwd: str, environment: dict[str, str]) -> None:
@@ -263,7 +287,7 @@ class Launcher:
                     self._ended(pid, status)
 
     def _ended(self, pid: int, status: int) -> None:
-        if pid != self._leader:
+        if pid not in self._leaders:
             return
         if self._tracer is not None:
             for what, detail in self._tracer.notes():
@@ -294,6 +318,8 @@ class Launcher:
             with suppress(ProcessLookupError, PermissionError):
                 if self._leader:
                     os.killpg(self._leader, signal.SIGKILL)
+        if self._moved:
+            faketime.sweep()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -305,13 +331,14 @@ def _reap_all() -> None:
             pass
 
 
-def load_task(file: str, name: str) -> Task:
-    """The task of the scenario ``name`` in ``file``.
+def load_task(file: str, name: str, change: str = "") -> Task:
+    """The task of the scenario ``name`` in ``file``; with a ``change``, that one's.
 
     Raises:
         TypeError: it has none.
     """
-    task = getattr(load_module(file), name).task
+    scenario = getattr(load_module(file), name)
+    task = scenario.changes[change].task if change else scenario.task
     if not callable(task):
         raise TypeError(f"{name}.task in {file} is not a function")
     return task  # type: ignore[no-any-return]
@@ -369,6 +396,40 @@ def _import_folders(file: str) -> list[str]:
     return folders
 
 
+def _multiply(runners: int, failure: int) -> None:
+    """Go on as so many processes, let go at the same moment; this one waits for all of them.
+
+    It ends with 0 if one of them did, otherwise with the highest status, and with 1 where all were
+    ended by a signal. Whoever asks it to stop asks all of them.
+    """
+    gate_read, gate_write = os.pipe()
+    pids = []
+    for _ in range(runners):
+        pid = os.fork()
+        if pid == 0:
+            os.close(gate_write)
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            os.read(gate_read, 1)
+            os.close(gate_read)
+            return
+        pids.append(pid)
+
+    def pass_on(number: int, _: object) -> None:
+        for pid in tuple(pids):  # one that is not waited for yet keeps its pid
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, pass_on)
+    for descriptor in (failure, gate_read, gate_write):
+        os.close(descriptor)
+    codes = []
+    for pid in tuple(pids):
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        pids.remove(pid)
+    os._exit(0 if 0 in codes else max(1, *codes))
+
+
 def _filter_code(wished: dict[object, object]) -> bytes:
     abi = this_abi()
     return b"" if abi is None else seccomp.program(abi, skip_sleeps=bool(wished["skip_sleeps"]))
@@ -383,7 +444,7 @@ def _execute(argv: list[str], failure: int) -> None:
         hint = ""
         if "/" in argv[0] and not argv[0].startswith("/"):
             hint = " (its working directory is the work folder: give the whole path)"
-        os.write(failure, f"{argv[0]}: {error.strerror}{hint}".encode())
+        os.write(failure, f"{argv[0]}: {error.strerror}{hint}".encode() + _END)
     os._exit(127)
 
 
@@ -412,7 +473,14 @@ def _run(task: Task) -> None:
 
 
 def main() -> None:
-    """Serve the supervisor whose socket is the descriptor named on the command line."""
+    """Serve the supervisor whose socket is the descriptor named on the command line; or be a task
+    that is not forked (`COLD`).
+    """
+    if sys.argv[1] == COLD:
+        file, name, change = sys.argv[2:5]
+        sys.argv = ["task"]
+        _run(load_task(file, name, change))
+        return
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
     task = Launcher(control).serve()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -43,7 +44,10 @@ class Launching:
         theirs.close()
         self._buffer = b""
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._ended: asyncio.Future[int] | None = None
+        self._endings: dict[int, asyncio.Future[int]] = {}
+        self._statuses: dict[int, int] = {}
+        self._stopping: asyncio.TimerHandle | None = None
+        self._second = 0
         self._lost = False
         self.leader = 0
         asyncio.get_running_loop().add_reader(ours, self.hear)
@@ -65,33 +69,59 @@ class Launching:
         if answer["loaded"]:
             raise ScenarioError(f"{file} cannot be imported:\n{answer['loaded']}")
 
-    async def start(
+    async def start(  # noqa: PLR0913 - all that one life of the task depends on
         self,
         argv: Sequence[str] | None,
         env: Mapping[str, str],
         cwd: Path,
         output: int,
         trace: Mapping[str, object] | None = None,
+        *,
+        change: str = "",
+        runners: int = 1,
+        beside: bool = False,
     ) -> tuple[asyncio.Future[int] | None, str]:
         """Start the preloaded task (``argv`` None) or a command, traced where ``trace`` says how.
+
+        Args:
+            argv: the command; None for the preloaded task.
+            env: its whole environment.
+            cwd: its working directory.
+            output: the descriptor for what it writes.
+            trace: how it is traced; None: not at all.
+            change: the name of the scenario's change whose task it is; empty for the scenario's.
+            runners: so many processes, let go at the same moment.
+            beside: the one before is still there; this one is never traced.
 
         Returns:
             A future of the wait status, or None with the reason why it could not be started.
         """
-        self._ended = asyncio.get_running_loop().create_future()
         message = {
             "do": "start",
             "argv": list(argv) if argv is not None else None,
             "env": dict(env),
             "cwd": str(cwd),
             "trace": trace,
+            "change": change,
+            "runners": runners,
+            "beside": beside,
         }
         self._say(message, output)
         answer = await self._answer(_ANSWER_TIMEOUT_S, "starting the task")
         if "failed" in answer:
+            self._statuses.clear()
             return None, str(answer["failed"])
-        self.leader = int(answer["started"])
-        return self._ended, ""
+        pid = int(answer["started"])
+        if beside:
+            self._second = pid
+        else:
+            self.leader = pid
+        ending = asyncio.get_running_loop().create_future()
+        if pid in self._statuses:
+            ending.set_result(self._statuses.pop(pid))
+        else:
+            self._endings[pid] = ending
+        return ending, ""
 
     def go(self) -> None:
         """Let a traced task go on from where it is held."""
@@ -100,6 +130,30 @@ class Launching:
     def kill_leader(self) -> None:
         """SIGKILL to the first process of the attempt alone."""
         self._say({"do": "kill-leader"})
+
+    def ask_to_stop(self, number: int, grace_s: float) -> None:
+        """Send the first process of the attempt a signal; kill what is left after ``grace_s``."""
+        with suppress(ProcessLookupError):
+            os.kill(self.leader, number)
+        loop = asyncio.get_running_loop()
+        self._stopping = loop.call_later(grace_s, self.kill)
+
+    def stop_no_more(self) -> None:
+        """The attempt is over: nothing is left to be killed later."""
+        if self._stopping is not None:
+            self._stopping.cancel()
+            self._stopping = None
+
+    def kill_beside(self) -> None:
+        """SIGKILL the second runner, with all below it."""
+        process_tree.kill(self._second)
+        with suppress(ProcessLookupError):
+            os.kill(self._second, signal.SIGKILL)
+
+    @property
+    def alive(self) -> bool:
+        """Whether any process of the attempt is there."""
+        return bool(process_tree.descendants(self.pid))
 
     def freeze(self) -> None:
         """Hold every process of the attempt still."""
@@ -160,8 +214,9 @@ class Launching:
         if not data:
             asyncio.get_running_loop().remove_reader(self._control)
             self._answers.put_nowait({"lost": True})
-            if self._ended is not None and not self._ended.done():
-                self._ended.set_exception(HarnessError("the launcher process has gone"))
+            for ending in self._endings.values():
+                if not ending.done():
+                    ending.set_exception(HarnessError("the launcher process has gone"))
             return False
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
@@ -170,9 +225,16 @@ class Launching:
                 self._traced(message)
             elif "ended" not in message:
                 self._answers.put_nowait(message)
-            elif self._ended is not None and not self._ended.done():
-                self._ended.set_result(int(message["status"]))
+            else:
+                self._over(int(message["ended"]), int(message["status"]))
         return True
+
+    def _over(self, pid: int, status: int) -> None:
+        ending = self._endings.pop(pid, None)
+        if ending is None:
+            self._statuses[pid] = status  # its start is still to be heard of
+        elif not ending.done():
+            ending.set_result(status)
 
     async def _answer(self, timeout_s: float, doing: str) -> dict[str, Any]:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,13 +36,17 @@ class Loaded:
         """One sentence for lists."""
         return self.scenario.title or self.target.label
 
-    def inputs(self, seed: int) -> object:
+    def inputs(self, seed: int, other: Callable[[int], object] | None = None) -> object:
         """The task's inputs; the leading items of them where ``take`` says how many.
+
+        Args:
+            seed: decides them.
+            other: makes them in place of the scenario's own (a change's).
 
         Raises:
             ScenarioError: only a list has leading items, and there cannot be less than none.
         """
-        make = self.scenario.inputs
+        make = other or self.scenario.inputs
         made = None if make is None else make(seed)
         if self.take is None:
             return made

@@ -19,7 +19,9 @@ from chaoskit.trial.snapshots import Contents, Entry, Tree
 
 _MAGIC = b"SQLite format 3\0"
 _LOG_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
-_JOURNALS = ("-wal", "-shm", "-journal")
+_JOURNALS = ("-wal", "-shm", "-journal", "-mark")
+"""What stands beside a database and says nothing that is not in it; the last one is that of the
+reference runtime, which holds the number of the latest record."""
 _HEAD, _SCHEMA = "sqlite_head", "sqlite_schema"
 """How the rest of a database is called among its tables; none of its own begins like this."""
 _NUMBERS = ("user_version", "application_id")

@@ -150,7 +150,8 @@ def command_line(pid: int) -> str:
     with suppress(psutil.Error):
         words = psutil.Process(pid).cmdline()
         if words:
-            return " ".join(words)[:200]
+            shown = os.fsencode(" ".join(words)).decode(errors="backslashreplace")
+            return shown[:200]
     return f"process {pid}"
 
 

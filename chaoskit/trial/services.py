@@ -20,7 +20,8 @@ def create_services(names: Sequence[str]) -> list[Service]:
     """One new service per name.
 
     Raises:
-        UsageError: a name is unknown or given twice, or its package cannot be imported.
+        UsageError: a name is unknown or given twice, or its package cannot be imported, or two
+            of them are the same service with different backends.
     """
     if len(set(names)) != len(names):
         raise UsageError(f"a service is named twice: {', '.join(names)}")
@@ -33,4 +34,8 @@ def create_services(names: Sequence[str]) -> list[Service]:
             services.append(points[name].load()())
         except ImportError as missing:
             raise UsageError(f"the service {name!r} cannot be loaded: {missing}") from missing
+    for name, service in zip(names, services, strict=True):
+        first = next(n for n, s in zip(names, services, strict=True) if s.name == service.name)
+        if first != name:
+            raise UsageError(f"{first} and {name} are both the service {service.name}: name one")
     return services

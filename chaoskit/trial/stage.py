@@ -5,27 +5,37 @@ Folders, the launcher, the probe's socket, and the started services with their a
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from chaoskit.model.behaviours import parse_behaviour
+from chaoskit.model.behaviours import Behaviour, parse_behaviour
+from chaoskit.model.changes import Change
 from chaoskit.model.contract import Contract
 from chaoskit.model.errors import HarnessError, UsageError, unknown_name
+from chaoskit.model.events import FaultLanded
 from chaoskit.model.hosting import (
     Address,
     Observer,
     Patient,
+    Postponing,
     Restorable,
     Service,
     ServiceSettings,
 )
+from chaoskit.model.preludes import Changed
+from chaoskit.model.schedule import Fault
 from chaoskit.trial.addresses import Addresses, addresses
+from chaoskit.trial.beside import Runner
+from chaoskit.trial.launcher import COLD
 from chaoskit.trial.launching import Launching
 from chaoskit.trial.loading import Loaded
+from chaoskit.trial.preludes import Circumstances, apply_world
+from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Heard, Reports
 from chaoskit.trial.services import create_services, service_names
 from chaoskit.trial.tracing import TraceScope
@@ -45,6 +55,7 @@ class Stage:
     addresses: Addresses
     scope: TraceScope
     world: World
+    circumstances: Circumstances
 
     def __init__(self, loaded: Loaded, seed: int, work_root: Path | None = None) -> None:
         self._loaded = loaded
@@ -55,6 +66,7 @@ class Stage:
         self._check_behaviours()
         self._check_patterns()
         self._work_root = work_root
+        self._other_inputs = False
 
     def _check_behaviours(self) -> None:
         for behaviour in self._behaviours:
@@ -111,8 +123,7 @@ class Stage:
     async def _start(self, observer: Observer) -> None:
         scenario = self._scenario
         workspace = self.workspace
-        if scenario.inputs is not None or self._loaded.take is not None:
-            workspace.write_inputs(self._loaded.inputs(self._seed))
+        self._write_inputs()
         fill = scenario.prepare
         workspace.prepare(None if fill is None else lambda folder: fill(folder, self._seed))
         known: dict[str, Address] = {}
@@ -125,6 +136,7 @@ class Stage:
         self.scope = TraceScope.of(workspace, known)
         folders = {STATE: workspace.state, SERVICES: workspace.services}
         self.world = World(folders, self.services, workspace.base / "reading")
+        self.circumstances = Circumstances(scenario, self.services, workspace.state)
         for word in (*scenario.command, *scenario.resume, *scenario.env.values()):
             self.addresses.fill(word)
         if scenario.task is not None:
@@ -159,8 +171,64 @@ class Stage:
     def reset(self, seed_shift: int = 0) -> None:
         """An empty world; with other ids than usual where ``seed_shift`` is not 0."""
         self.workspace.refill()
+        self.forget_preludes()
         for service in self.services:
             service.reset(self._seed + seed_shift, self._behaviours)
+
+    def forget_preludes(self) -> None:
+        """What was done before attempts of another trial holds no more; services see to theirs."""
+        self.circumstances.reset()
+        if self._other_inputs:
+            self._write_inputs()
+            self._other_inputs = False
+
+    def _write_inputs(self) -> None:
+        """The scenario's own inputs, if it has any."""
+        self.workspace.inputs.unlink(missing_ok=True)
+        if self._scenario.inputs is not None or self._loaded.take is not None:
+            self.workspace.write_inputs(self._loaded.inputs(self._seed))
+
+    async def before(self, attempt: int, preludes: Sequence[Fault], recorder: Recorder) -> None:
+        """Do what comes before an attempt, and book that it was done.
+
+        Raises:
+            ScenarioError: a change of the scenario's failed.
+        """
+        circumstances = self.circumstances
+        circumstances.begin()
+        deeds = [fault.prelude for fault in preludes]
+        for deed in deeds:
+            if deed is not None:
+                circumstances.do(deed)
+            if isinstance(deed, Changed):
+                await self._make(self._scenario.changes[deed.name])
+        now = [deed for deed in deeds if isinstance(deed, Behaviour)]
+        circumstances.behave(self._behaviours, now)
+        circumstances.remember()
+        for fault in preludes:
+            recorder.add(FaultLanded(attempt, str(fault)))
+
+    async def _make(self, change: Change) -> None:
+        if change.inputs is not None:
+            self.workspace.write_inputs(self._loaded.inputs(self._seed, change.inputs))
+            self._other_inputs = True
+        await asyncio.to_thread(apply_world, change, self.workspace.state, self.variables())
+        for service in self.services:
+            service.collect()  # what the change wrote is not the task's
+
+    def variables(self) -> dict[str, str]:
+        """The task's whole environment, but for what one attempt is watched with."""
+        circumstances = self.circumstances
+        base = self.addresses.variables({**self._scenario.env, **circumstances.env})
+        if circumstances.runs_cold and self._scenario.task is not None:
+            own = base.get("PYTHONPATH", "")
+            base["PYTHONPATH"] = os.pathsep.join(filter(None, (*sys.path, own)))
+        return circumstances.moved_on(base, cold=self.argv(2) is not None)
+
+    def runner(self, attempt: int, variables: Mapping[str, str]) -> Runner:
+        """How a second runner is started beside the first."""
+        folder, change = self.workspace.state, self.circumstances.current
+        return Runner(self.argv(attempt), variables, folder, change)
 
     def delay_replies(self, seconds: float) -> None:
         """Let every service answer so late from now on, for a while."""
@@ -169,14 +237,30 @@ class Stage:
                 service.delay_replies(seconds, HOLD_TOTAL_S)
 
     @property
+    def postponed(self) -> bool:
+        """Whether a service has cut a request that it will carry out later."""
+        return any(s.postponed for s in self.services if isinstance(s, Postponing))
+
+    def end(self) -> None:
+        """The task has ended: what services have postponed is carried out."""
+        for service in self.services:
+            if isinstance(service, Postponing):
+                service.end()
+
+    @property
     def can_go_back(self) -> bool:
         """Whether every service can go back to a saved world."""
         return all(isinstance(service, Restorable) for service in self.services)
 
     def argv(self, attempt: int) -> list[str] | None:
         """The command of an attempt; None for a Python function."""
-        scenario = self._scenario
+        scenario, circumstances = self._scenario, self.circumstances
         if scenario.task is not None:
-            return None
+            if not circumstances.runs_cold:
+                return None
+            source = str(self._loaded.file), self._loaded.name, circumstances.current
+            return [sys.executable, "-P", "-m", "chaoskit.trial.launcher", COLD, *source]
         words = scenario.resume if attempt > 1 and scenario.resume else scenario.command
+        if circumstances.current:
+            words = scenario.changes[circumstances.current].command
         return [self.addresses.fill(word) for word in words]

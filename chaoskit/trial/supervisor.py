@@ -120,6 +120,7 @@ class Supervisor(Attempts):
                 self._changed = None
 
         self._changed, self._mapped = None, set()
+        self.world.begin()
         stops = Stops(frozenset(wanted), reached, requested)
         try:
             self._horizon = horizon
@@ -167,6 +168,7 @@ class Supervisor(Attempts):
         self._recorder = Recorder(snapshot.events)
         self._numbers = copy(snapshot.numbers)
         self._in_flight = InFlight(self._land)
+        self._stage.forget_preludes()
         self.world.put_back(snapshot)
         attempt = snapshot.attempt
         for fault in schedule.faults_of(attempt):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ from chaoskit.trial.reports import Message
 from chaoskit.trial.tracing import Traced
 
 _PHASES: dict[str, StepPhase] = {phase: phase for phase in get_args(StepPhase)}
+_SIGNALS = {"stop": int(signal.SIGTERM), "interrupt": int(signal.SIGINT)}
 _ENDS: dict[str, StatedEnd] = {end: end for end in get_args(StatedEnd)}
 
 
@@ -55,6 +57,13 @@ class Grip(Protocol):
     def kill_leader(self) -> None:
         """Kill the first one alone."""
 
+    def ask_to_stop(self, number: int, grace_s: float) -> None:
+        """Send the first one a signal, and kill all that is left after ``grace_s``."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether any of them is there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stops:
@@ -72,7 +81,7 @@ class Watch:
 
     ``waits`` are the crossings at which the task must wait for us, ``calls`` those at which it is
     held; ``killed`` says that a fault has ended it; ``moved`` grows with all that services do;
-    ``landed`` is the fault that did it;
+    ``landed`` is the last fault that took place; ``stopped`` says that the task was asked to stop;
     ``late`` are requests that were in flight then, with the number of requests after which each
     lands (None: at the end).
     """
@@ -87,6 +96,7 @@ class Watch:
         catch_up: Callable[[], None],
         numbers: count[int],
         stops: Stops | None = None,
+        beside: Callable[[Fault], None] = lambda _: None,
     ) -> None:
         self.attempt = attempt
         self.killed = False
@@ -95,9 +105,10 @@ class Watch:
         self._drain = drain
         self._catch_up = catch_up
         self._numbers = numbers
-        self._faults = {fault.point: fault for fault in faults}
+        self._faults = {fault.point: fault for fault in faults if not fault.is_prelude}
+        self._beside = beside
         self._stops = stops
-        self.leader_killed = False
+        self.leader_killed = self.stopped = False
         self.landed: Fault | None = None
         self.moved = 0
         self.late: list[tuple[LateRequest, int | None]] = []
@@ -120,9 +131,21 @@ class Watch:
 
     def land(self, fault: Fault) -> None:
         """Do what ``fault`` says, now, unless another fault was first."""
-        if self.killed:
+        if self.killed or self._faults.pop(fault.point, None) is None:
+            return  # each takes place once
+        if (fault.is_beside or fault.grace_ms is not None) and not self._grip.alive:
+            return  # it had ended by itself: nobody can be asked, or overtaken, any more
+        self.landed = fault
+        if fault.is_beside:
+            self._land_beside(fault)
             return
-        self.killed, self.landed = True, fault
+        if fault.grace_ms is not None:
+            self._drain()
+            self._recorder.add(FaultLanded(self.attempt, str(fault)))
+            self.stopped = True
+            self._grip.ask_to_stop(_SIGNALS[fault.action.partition(":")[0]], fault.grace_ms / 1000)
+            return
+        self.killed = True
         if fault.action == "kill-leader":
             self.leader_killed = True
             self._grip.kill_leader()
@@ -133,6 +156,18 @@ class Watch:
         self._drain()  # what it had said before it died
         self._recorder.add(FaultLanded(self.attempt, str(fault)))
 
+    def _land_beside(self, fault: Fault) -> None:
+        """The task stands still until the second runner is there (a twin), or has ended."""
+        self._grip.freeze()
+        self._drain()
+        self._recorder.add(FaultLanded(self.attempt, str(fault)))
+        self._beside(fault)
+
+    @property
+    def has_company(self) -> bool:
+        """Whether a second runner will be started beside this one."""
+        return any(fault.is_beside for fault in self._faults.values())
+
     @property
     def looked_at(self) -> bool:
         """Whether the attempt is looked at somewhere."""
@@ -141,7 +176,7 @@ class Watch:
     @property
     def has_faults(self) -> bool:
         """Whether anything is to be done to this attempt."""
-        return bool(self._faults)
+        return self.landed is not None or bool(self._faults)
 
     def service_of(self, number: int) -> str:
         """Which service got this request; empty for one of an attempt that is over."""
@@ -167,6 +202,7 @@ class Watch:
                 ordinal=ordinal,
                 key=request.key,
                 wants=request.wants,
+                token=request.token,
             )
         )
         self.moved += 1
@@ -204,8 +240,10 @@ class Watch:
                 delivered=delivered,
             )
         )
+        fault = self._fault_at(number, "answered")
         self._kill_at(number, "answered")
-        if self._stops_at(number, "answered") or self.leader_killed:
+        asked = fault is not None and fault.grace_ms is not None
+        if self._stops_at(number, "answered") or self.leader_killed or asked:
             self._grip.thaw()
 
     # The tracer's stops.
@@ -230,7 +268,11 @@ class Watch:
         if fault is None or self.killed:
             return not self.killed or self.leader_killed  # what outlives its leader goes on
         self.land(fault)
-        return fault.action == "kill-leader"
+        return self._goes_on()
+
+    def _goes_on(self) -> bool:
+        """Whether something of the task is alive after a fault."""
+        return not self.killed or self.leader_killed
 
     # The probe's messages.
 
@@ -260,7 +302,7 @@ class Watch:
         fault = self._faults.get(point)
         if fault is not None and not self.killed:
             self.land(fault)
-            return False
+            return not self.killed
         return True
 
     def _fault_at(self, number: int, window: Window) -> Fault | None:
@@ -274,7 +316,7 @@ class Watch:
         fault = self._fault_at(number, window)
         if fault is not None:
             self.land(fault)
-        return fault is not None
+        return fault is not None and self.killed
 
     def _stops_at(self, number: int, window: Window) -> bool:
         if self._stops is None or number not in self._points:

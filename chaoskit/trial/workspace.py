@@ -64,13 +64,17 @@ class Workspace:
         shutil.copytree(self._template, self.state, symlinks=True)
 
     def digests(self, patterns: Sequence[str]) -> dict[str, str]:
-        """SHA-256 of every file in the work folder that a pattern matches, by relative path."""
+        """SHA-256 of every file in the work folder that a pattern matches, by relative path.
+
+        A history is UTF-8 throughout: bytes of a name that are not stand as ``\\xff``.
+        """
         found: dict[str, str] = {}
         for pattern in patterns:
             for file in sorted(self.state.glob(pattern)):
                 if file.is_file():
                     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-                    found[file.relative_to(self.state).as_posix()] = digest
+                    name = os.fsencode(file.relative_to(self.state).as_posix())
+                    found[name.decode(errors="backslashreplace")] = digest
         return found
 
     def copy_state(self, folder: Path, bytes_max: int) -> bool:

@@ -59,6 +59,10 @@ class World:
             return Entry(stat.S_IFLNK | 0o777, os.fsencode(kept.target))
         return Entry(stat.S_IFREG | kept.mode, self.contents.keep(kept.content))
 
+    def begin(self) -> None:
+        """Another attempt is recorded: what counts moves counts from the start again."""
+        self._saved.clear()
+
     def save_files(self) -> Tree:
         """The files as they are now, to be kept."""
         return self._camera.take()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chaoskit.campaign.run import Finished, Options, run
+from chaoskit.campaign.options import Options
+from chaoskit.campaign.run import Finished, run
 from chaoskit.campaign.store import Store
 from chaoskit.campaign.trials import DOUBT
 from chaoskit.campaign.workers import Inline

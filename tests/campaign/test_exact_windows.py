@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from chaoskit.campaign.run import Finished, Options, run
+from chaoskit.campaign.options import Options
+from chaoskit.campaign.run import Finished, run
 from chaoskit.campaign.store import Store
 from chaoskit.model.events import CallSeen, EffectApplied
 from chaoskit.model.history import History

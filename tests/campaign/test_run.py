@@ -14,7 +14,8 @@ import msgspec
 import psutil
 import pytest
 
-from chaoskit.campaign.run import Finished, Options, Started, TrialDone, run
+from chaoskit.campaign.options import Options
+from chaoskit.campaign.run import Finished, Started, TrialDone, run
 from chaoskit.campaign.store import Store, find_run
 from chaoskit.campaign.workers import Inline, Workers
 from chaoskit.model.errors import HarnessError, UsageError
@@ -319,7 +320,8 @@ def test_a_campaign_is_not_gone_on_with_once_the_task_has_changed(tmp_path: Path
 def _started(options: Options) -> Started:
     """The first event of a campaign that is left at once, in a process without its modules."""
     code = (
-        "import sys, msgspec; from chaoskit.campaign.run import Options, run; "
+        "import sys, msgspec; from chaoskit.campaign.options import Options; "
+        "from chaoskit.campaign.run import run; "
         "stream = run(msgspec.json.decode(sys.argv[1], type=Options)); "
         "event = next(stream); next(stream); stream.close(); print(event.resumed)"
     )

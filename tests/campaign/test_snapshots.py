@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaoskit.campaign.run import Finished, Options, run
+from chaoskit.campaign.options import Options
+from chaoskit.campaign.run import Finished, run
 from chaoskit.campaign.store import Store
 from chaoskit.campaign.trials import Darkroom, Result, doubted, plan_of
 from chaoskit.explore.plan import first_wave, sweep

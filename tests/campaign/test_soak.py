@@ -12,8 +12,9 @@ import pytest
 
 from chaoskit.campaign.bench import Bench
 from chaoskit.campaign.mechanisms import traced
+from chaoskit.campaign.options import Options
 from chaoskit.campaign.repeating import REPEATS, Repeated
-from chaoskit.campaign.run import CampaignEvent, Finished, Options, Started, TrialDone, run
+from chaoskit.campaign.run import CampaignEvent, Finished, Started, TrialDone, run
 from chaoskit.campaign.soaking import (
     REPEATED_MOST,
     RUN_S,

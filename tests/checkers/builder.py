@@ -26,7 +26,7 @@ from chaoskit.model.events import (
     StepPhase,
     StepReported,
 )
-from chaoskit.model.expectation import Expectation
+from chaoskit.model.expectation import Expectation, Terms
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Fault, Schedule, parse_fault
@@ -143,8 +143,28 @@ class Story:
     def killed(self, point: str) -> Self:
         """The fault of this attempt lands."""
         fault = parse_fault(f"kill@{point}")
-        self._faults += [()] * (self._attempt - 1 - len(self._faults)) + [(fault,)]
+        self._faults += [()] * (self._attempt - len(self._faults))
+        self._faults[self._attempt - 1] += (fault,)
         return self._add(FaultLanded(self._attempt, str(fault))).ends(9, how="killed")
+
+    def suffers(self, *faults: str) -> Self:
+        """Faults of the next attempt, or (at a point) of the one that is there, have landed."""
+        for text in faults:
+            fault = parse_fault(text)
+            attempt = self._attempt + fault.is_prelude
+            self._faults += [()] * (attempt - len(self._faults))
+            self._faults[attempt - 1] += (fault,)
+            self._add(FaultLanded(attempt, text))
+        return self
+
+    def wakes(self, attempt: int) -> Self:
+        """An attempt that was paused goes on; the one that was started meanwhile is over."""
+        self._attempt = attempt
+        return self
+
+    def lands(self, effect: Effect, attempt: int) -> Self:
+        """A request that an earlier attempt had sent is carried out."""
+        return self._add(EffectApplied(attempt=attempt, effect=effect, request=self._requests))
 
     def ends(
         self,
@@ -235,6 +255,7 @@ def teaches(
     volatile: Mapping[str, Sequence[str]] | None = None,
     ordered: bool = True,
     redo: Sequence[str] = (),
+    changes: Mapping[str, Terms] | None = None,
 ) -> Expectation:
     """What an undisturbed ``story`` makes the checkers expect."""
     history = story.history
@@ -253,6 +274,7 @@ def teaches(
         seconds=sum(body.seconds for _, body in history.attempts),
         rules=str(Contract.of(contract or {})),
         redo_allowed=tuple(redo),
+        changes=dict(changes or {}),
     )
 
 

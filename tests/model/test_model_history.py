@@ -227,13 +227,17 @@ def test_only_an_end_by_itself_with_status_zero_is_success(
     assert history(ended).completed is completed
 
 
-def test_the_last_attempt_decides() -> None:
-    """Earlier attempts may have ended in any way; without any attempt nothing was completed."""
+def test_a_claim_of_success_ends_the_trial() -> None:
+    """Earlier attempts may have ended in any way; after a success there is only the end of one that
+    was paused meanwhile, which takes nothing back. Without any attempt nothing was completed.
+    """
     killed = AttemptEnded(attempt=1, how="killed", code=9, seconds=0.5)
     done = AttemptEnded(attempt=2, how="exit", code=0, seconds=0.5)
     assert history(killed, done).completed
     assert history(killed, done).last == done
-    assert not history(done, killed).completed
+    assert history(done, killed).completed
+    assert history(done, killed).last == killed
+    assert not history(killed).completed
     assert not history().completed
     assert history().stated_end is None
 

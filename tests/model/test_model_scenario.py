@@ -25,6 +25,8 @@ MISTAKES: dict[str, dict[str, Any]] = {
     "redo= takes a sequence of texts, not one text": {"redo": "step/*"},
     "behaviours= takes a sequence of texts, not one text": {"behaviours": "lose-reply@a.b#1"},
     "expect= takes a sequence of texts, not one text": {"expect": "stuck"},
+    "cases= takes a sequence of texts, not one text": {"cases": "DUP-1"},
+    "schedules= takes a sequence of texts, not one text": {"schedules": "kill@a.b#1.applied"},
     "attempts_max= is at least 1": {"attempts_max": 0},
     "timeout_s= is more than 0": {"timeout_s": 0.0},
     'tables= goes with services=("database", …)': {"tables": "CREATE TABLE a (b)"},
@@ -104,3 +106,11 @@ def test_a_scenario_is_a_value() -> None:
     with pytest.raises(AttributeError):
         scenario.attempts_max = 7  # type: ignore[misc]
     assert issubclass(ScenarioError, UsageError)
+
+
+def test_a_schedule_that_cannot_be_read_is_refused_where_it_is_written() -> None:
+    """The refusal names the mistake and the nearest word; what can be read is kept as it is."""
+    with pytest.raises(ScenarioError, match=r"schedules=: unknown fault 'kil'; nearest: kill"):
+        Scenario(task=task, schedules=("none", "kil@payments.charge#1.applied"))
+    good = ("kill@payments.charge#1.applied / resumers:2", "late:1@email.send#2.received")
+    assert Scenario(task=task, schedules=good).schedules == good

@@ -17,7 +17,8 @@ from chaoskit.model.points import (
     TimePoint,
     WindowPoint,
 )
-from chaoskit.model.schedule import ACTIONS, LATE, POWER, Fault, Schedule
+from chaoskit.model.preludes import HOWS, Changed, Clock, Damage, Prelude, Resumers
+from chaoskit.model.schedule import ACTIONS, BESIDE, LATE, POWER, Fault, Schedule, before
 from chaoskit.model.secrets import is_secret_name
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
@@ -68,10 +69,57 @@ POINTS: st.SearchStrategy[Point] = (
     | CALL_POINTS
 )
 
-ANYWHERE = [action for action in ACTIONS if action not in (*LATE, *POWER)]
+_AMOUNTS: dict[str, st.SearchStrategy[int | None]] = {
+    "late-reply": DELAYS,
+    "commit-late": st.none() | ORDINALS,
+    "down": st.none() | ORDINALS,
+    "lag": ORDINALS,
+    "reject": st.integers(400, 599),
+}
+
+PATTERNED = NAMES | st.builds("{}*{}".format, st.just("") | NAMES, st.just("") | NAMES)
+"""Operations of behaviours, in which a * stands for any text."""
+
+BEHAVIOURS = st.sampled_from(KINDS).flatmap(
+    lambda kind: st.builds(
+        Behaviour,
+        st.just(kind),
+        SERVICES,
+        PATTERNED,
+        st.none() | ORDINALS,
+        _AMOUNTS.get(kind, st.just(0)),
+    )
+)
+
+CLOCKS = st.builds(Clock, st.integers(1, 9999), st.sampled_from("smhd"))
+
+GLOBS = st.lists(st.text(WORD + "*?[]-.,:=~", min_size=1, max_size=8), min_size=1, max_size=3).map(
+    "/".join
+)
+
+DAMAGES = st.builds(
+    Damage,
+    st.sampled_from(HOWS),
+    GLOBS.filter(lambda files: ".." not in files.split("/")),
+)
+
+PRELUDES: st.SearchStrategy[Prelude] = (
+    CLOCKS
+    | DAMAGES
+    | st.builds(Changed, NAMES)
+    | st.builds(Resumers, st.integers(2, 99))
+    | BEHAVIOURS
+)
+
+ANYWHERE = [action for action in ACTIONS if action not in (*LATE, *POWER, *BESIDE)]
+
+STOPS = st.builds("{}:{}ms".format, st.sampled_from(["stop", "interrupt"]), DELAYS)
+
+NO_CALLS = POINTS.filter(lambda point: not isinstance(point, CallPoint))
 
 FAULTS: st.SearchStrategy[Fault] = (
-    st.builds(Fault, st.sampled_from(ANYWHERE), POINTS)
+    st.builds(Fault, st.sampled_from(ANYWHERE) | STOPS, POINTS)
+    | st.builds(Fault, st.sampled_from(BESIDE), NO_CALLS)
     | st.builds(
         Fault,
         st.sampled_from(LATE),
@@ -82,23 +130,15 @@ FAULTS: st.SearchStrategy[Fault] = (
         st.sampled_from(POWER),
         CALL_POINTS.map(lambda point: replace(point, side="after", bytes=0)),
     )
+    | PRELUDES.map(str).map(before)
 )
-"""All that can be done: only a received request lands late, power is lost after a call."""
+"""All that can be done: only a received request lands late, power is lost after a call, a second
+runner is not started at one, and what is done before an attempt has no point.
+"""
 
 SCHEDULES = st.builds(
     Schedule,
     st.lists(st.lists(FAULTS, max_size=3).map(tuple), max_size=4).map(tuple),
-)
-
-BEHAVIOURS = st.sampled_from(KINDS).flatmap(
-    lambda kind: st.builds(
-        Behaviour,
-        st.just(kind),
-        SERVICES,
-        NAMES,
-        st.none() | ORDINALS,
-        DELAYS if kind == "late-reply" else st.just(0),
-    )
 )
 
 PATTERNS = st.text(WORD + ".*?[]!-", min_size=1, max_size=12)

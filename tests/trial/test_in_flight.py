@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaoskit.campaign.run import Finished, Options, run
+from chaoskit.campaign.options import Options
+from chaoskit.campaign.run import Finished, run
 from chaoskit.campaign.store import Store
 from chaoskit.campaign.workers import Inline
 from chaoskit.cli.run import in_flight_of

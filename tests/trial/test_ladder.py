@@ -15,7 +15,7 @@ from chaoskit.explore.plan import MEANING
 from chaoskit.model.events import AttemptEnded, Body, Event, FaultLanded
 from chaoskit.model.history import History
 from chaoskit.trace.abi import this_abi
-from chaoskit.trial import ladder
+from chaoskit.trial import faketime, ladder
 from chaoskit.trial.ladder import PROBES, Rung
 
 DENIED = Path(__file__).resolve().parents[1] / "denied.py"
@@ -143,3 +143,26 @@ def test_slow_work_folders_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not rung.works
     assert f"work folders are in {tempfile.gettempdir()}" in rung.why
     assert "slower than memory" in rung.why
+
+
+def test_the_clock_of_a_program_is_moved_to_see_whether_it_can_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without libfaketime, or with a library that does nothing, the rung says what is missing."""
+    monkeypatch.setattr(faketime, "library", lambda: "")
+    missing = ladder.clock()
+    monkeypatch.setattr(faketime, "library", lambda: "/nonexistent/libfaketime.so.1")
+    broken = ladder.clock()
+    assert not missing.works
+    assert not broken.works
+    for rung, words in ((missing, "libfaketime is not installed"), (broken, "does not move")):
+        assert words in rung.why
+        assert "not the program's own" in rung.why
+
+
+@pytest.mark.skipif(not faketime.library(), reason="libfaketime is not installed")
+def test_where_the_library_is_the_clock_moves() -> None:
+    """A program that knows nothing of it is a week ahead."""
+    rung = ladder.clock()
+    assert rung.works
+    assert "a week ahead" in rung.why

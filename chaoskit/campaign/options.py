@@ -1,0 +1,43 @@
+"""What a campaign is asked to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from chaoskit.explore.plan import Mechanism
+from chaoskit.model.schedule import Action
+from chaoskit.model.token import Target
+
+DEFAULT_RUNS = Path("reports/runs")
+
+NO_FAULTS = "none"
+"""As the one kind of ``faults``: not even the scenario's own changes."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a campaign does. All but ``jobs``, ``runs`` and ``work_root`` decide its identity."""
+
+    target: Target
+    seed: int = 0
+    mechanisms: tuple[Mechanism, ...] = ("windows", "crossings")
+    in_flight: tuple[Action, ...] = ("late:1",)
+    max_points: int | None = None
+    max_time_s: float | None = None
+    times: int = 0
+    depth: int = 1
+    snapshots: bool = True
+    resumes: str = "auto"
+    skip_sleeps: bool = False
+    power_loss: bool = False
+    faults: tuple[str, ...] = ()
+    kill: Literal["tree", "leader", "both"] = "tree"
+    timeout_s: float | None = None
+    soak_s: float | None = None
+    only: tuple[str, ...] = ()
+    fresh: bool = False
+    jobs: int = 1
+    runs: str = str(DEFAULT_RUNS)
+    work_root: str = ""

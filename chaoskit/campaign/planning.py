@@ -1,0 +1,133 @@
+"""The first wave of a campaign: a kill at each point, and some trials of each other fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from chaoskit.campaign.options import NO_FAULTS, Options
+from chaoskit.explore import faults
+from chaoskit.explore.plan import (
+    first_wave,
+    late_landings,
+    moments,
+    one_each,
+    own_schedules,
+    power_cuts,
+    sample,
+    several_processes,
+)
+from chaoskit.model.errors import UsageError, unknown_name
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.history import History
+from chaoskit.model.points import CallPoint, Point, StartPoint, TimePoint
+from chaoskit.model.scenario import Scenario
+from chaoskit.model.schedule import POWER, Fault, Schedule, parse_schedule
+from chaoskit.trial.loading import load
+
+
+def first_schedules(
+    options: Options,
+    surveys: tuple[History, History],
+    expectation: Expectation,
+    found: Sequence[Point],
+) -> list[Schedule]:
+    """The trials of the first wave, in the order in which they are run.
+
+    Args:
+        options: of the campaign.
+        surveys: the two undisturbed runs.
+        expectation: from them.
+        found: the points that both of them pass.
+
+    Raises:
+        UsageError: there is nothing to try, or what is asked for cannot be done.
+    """
+    if options.only:
+        return [_known(parse_schedule(text), found) for text in options.only]
+    scenario = load(options.target).scenario
+    wave = list(dict.fromkeys(_chosen(options, scenario, surveys, expectation, found)))
+    if not wave:
+        raise UsageError(
+            "there is no point to kill at: no system call on the task's own files, no "
+            "request and no probe.point was seen by "
+            f"{', '.join(options.mechanisms)}; add --times N for random moments"
+        )
+    return wave
+
+
+def kinds_of(options: Options, scenario: Scenario) -> tuple[str, ...]:
+    """The kinds of other faults that are tried; the scenario's own changes where nobody says."""
+    if options.faults:
+        return tuple(kind for kind in options.faults if kind != NO_FAULTS)
+    return ("change",) if scenario.changes else ()
+
+
+def kinds_from(text: str) -> tuple[str, ...]:
+    """The kinds of other faults that ``text`` names: some, ``all``, ``none``; empty: nobody says.
+
+    Raises:
+        UsageError: there is no such kind.
+    """
+    if text == "all":
+        return tuple(faults.FAULT_KINDS)
+    chosen = tuple(filter(None, (part.strip() for part in text.split(","))))
+    for name in chosen:
+        if name not in (*faults.FAULT_KINDS, NO_FAULTS):
+            raise unknown_name("kind of fault", name, ("all", NO_FAULTS, *faults.FAULT_KINDS))
+    return chosen
+
+
+def _chosen(
+    options: Options,
+    scenario: Scenario,
+    surveys: tuple[History, History],
+    expectation: Expectation,
+    found: Sequence[Point],
+) -> Iterator[Schedule]:
+    first = surveys[0]
+    most, seed = options.max_points, options.seed
+    yield from sample(_kills(options, found), most, seed)
+    if "windows" in options.mechanisms:
+        late = one_each(late_landings(first, scenario.settled, options.in_flight))
+        yield from sample(late, most, seed)
+    if options.power_loss:
+        yield from sample(one_each(power_cuts(first, POWER)), most, seed)
+    if "times" in options.mechanisms or options.times:
+        yield from first_wave(moments(expectation.seconds, options.times or 50, seed))
+    ground = faults.ground_of(scenario, first, found)
+    others = faults.schedules(ground, kinds_of(options, scenario), seed)
+    yield from sample(others, most, seed)
+    yield from own_schedules(scenario.schedules, *surveys)
+
+
+def _kills(options: Options, found: Sequence[Point]) -> list[Schedule]:
+    """A kill at each point: of all processes, of the first one alone, or each of the two.
+
+    Raises:
+        UsageError: only the first one is to be killed, and there is no other.
+    """
+    if options.kill == "tree":
+        return first_wave(found)
+    if not several_processes(found):
+        raise UsageError(
+            f"--kill {options.kill}: the task has one process only, as far as its system "
+            "calls tell; leave the option out"
+        )
+    alone = one_each(Fault("kill-leader", point) for point in found)
+    return alone if options.kill == "leader" else first_wave(found) + alone
+
+
+def _known(schedule: Schedule, found: Sequence[Point]) -> Schedule:
+    """``schedule``, if the first attempt of an undisturbed run passes its first point.
+
+    Raises:
+        UsageError: it does not; the message names the nearest points.
+    """
+    for fault in schedule.faults_of(1):
+        point = fault.point
+        if isinstance(point, CallPoint):  # any side of a call that is there
+            point = replace(point, side="before", bytes=0)
+        if not isinstance(point, TimePoint | StartPoint) and point not in found:
+            raise unknown_name("point", str(fault.point), map(str, found))
+    return schedule

@@ -1,0 +1,239 @@
+"""What is done to the world of one task before an attempt of it begins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from chaoskit.model.behaviours import Behaviour
+from chaoskit.model.changes import Change
+from chaoskit.model.errors import ScenarioError, UsageError, unknown_name
+from chaoskit.model.hosting import Clocked, Misbehaving, Service
+from chaoskit.model.points import CallPoint
+from chaoskit.model.preludes import Changed, Clock, Damage, Prelude, Resumers
+from chaoskit.model.scenario import Scenario
+from chaoskit.model.schedule import Schedule
+from chaoskit.trial import faketime
+
+SHIFT_VARIABLE = "CHAOSKIT_CLOCK_SHIFT_S"
+"""By how many seconds the clocks have moved on; `chaoskit.probe.now` adds it, unless the library
+below has moved the program's clock already.
+"""
+
+
+class Circumstances:
+    """What holds for the attempts of one trial, and grows with each prelude.
+
+    Attributes:
+        shift_s: by how much all clocks have moved on.
+        runners: how many processes the attempt to come is.
+        env: variables that changes have set.
+        current: the name of the change whose task or command is in force; empty for the scenario's.
+    """
+
+    def __init__(self, scenario: Scenario, services: Sequence[Service], state: Path) -> None:
+        self._scenario = scenario
+        self._services = services
+        self._state = state
+        self._before: dict[str, bytes] = {}
+        self._keeps = False
+        self.reset()
+
+    def reset(self) -> None:
+        """As before the first attempt."""
+        self.shift_s = 0
+        self.runners = 1
+        self.current = ""
+        self.env: dict[str, str] = {}
+        self._before.clear()
+        self._behaving = False
+
+    def check(self, schedule: Schedule) -> None:
+        """Whether everything that ``schedule`` names can be done here.
+
+        Raises:
+            UsageError: a change or a service is unknown, a service cannot do that, or two faults
+                of an attempt cannot be done together.
+        """
+        for number in range(1, len(schedule.attempts) + 1):
+            _check_together(schedule, number)
+        for fault in (f for faults in schedule.attempts for f in faults):
+            prelude = fault.prelude
+            if isinstance(prelude, Changed) and prelude.name not in self._scenario.changes:
+                known = tuple(self._scenario.changes)
+                if not known:
+                    raise UsageError(f"{fault}: this scenario declares no changes=")
+                raise unknown_name("change", prelude.name, known)
+            if isinstance(prelude, Behaviour):
+                there = self._there()
+                if prelude.service not in there:
+                    raise unknown_name("service", prelude.service, there)
+                if not isinstance(there[prelude.service], Misbehaving):
+                    raise UsageError(
+                        f"{fault}: the service {prelude.service} cannot misbehave in one attempt "
+                        "only; write it in behaviours= of the scenario"
+                    )
+        self._keeps = "damage:stale:" in str(schedule)
+
+    def begin(self) -> None:
+        """An attempt comes next; nothing is done to it yet."""
+        self.runners = 1
+
+    def do(self, prelude: Prelude) -> None:
+        """Do what comes before an attempt; files and inputs of a change are not done here."""
+        match prelude:
+            case Clock():
+                self._move_on(prelude.seconds)
+            case Damage():
+                self._damage(prelude)
+            case Resumers():
+                self.runners = prelude.number
+            case Changed():
+                self._change(prelude.name)
+            case Behaviour():
+                pass  # all of them together, see `behave`
+
+    @property
+    def runs_cold(self) -> bool:
+        """Whether a Python task is started anew, because a fork cannot have another clock."""
+        return bool(self.shift_s) and bool(faketime.library())
+
+    def moved_on(self, base: Mapping[str, str], *, cold: bool) -> dict[str, str]:
+        """The task's variables when clocks have moved on; ``cold``: it is executed, not forked."""
+        found = dict(base)
+        if self.shift_s:
+            found[SHIFT_VARIABLE] = str(self.shift_s)
+            library = faketime.library()
+            if library and cold:
+                found |= faketime.variables(library, self.shift_s, found)
+        return found
+
+    def _move_on(self, seconds: int) -> None:
+        self.shift_s += seconds
+        for service in self._services:
+            if isinstance(service, Clocked):
+                service.shift_clock(seconds)
+
+    def _change(self, name: str) -> None:
+        change = self._scenario.changes[name]
+        self.env |= change.env
+        if change.task is not None or change.command:
+            self.current = name
+
+    def behave(self, always: Sequence[Behaviour], now: Sequence[Behaviour]) -> None:
+        """Let services misbehave as ever, and in these ways for this attempt, and no longer."""
+        if not now and not self._behaving:
+            return
+        self._behaving = bool(now)
+        for name, service in self._there().items():
+            if isinstance(service, Misbehaving):
+                service.behave([b for b in (*always, *now) if b.service == name])
+
+    def _there(self) -> dict[str, Service]:
+        """The services by the names that behaviours have for them, which say the backend too."""
+        return dict(zip(self._scenario.services, self._services, strict=True))
+
+    # Files.
+
+    def remember(self) -> None:
+        """Keep the files as this attempt finds them, if they are to be put back one day: what is
+        stale for the next one.
+        """
+        if self._keeps:
+            files = _files(self._state)
+            self._before = {name: file.read_bytes() for name, file in files.items()}
+
+    def _damage(self, damage: Damage) -> None:
+        there = _files(self._state)
+        for name, file in there.items():
+            if covers(damage.files, name):
+                _damage_one(file, damage, self._before.get(name))
+        if damage.how == "stale":
+            for name, content in self._before.items():
+                if name not in there and covers(damage.files, name):
+                    file = self._state / name
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_bytes(content)
+
+
+def _check_together(schedule: Schedule, number: int) -> None:
+    faults = schedule.faults_of(number)
+    beside = [fault for fault in faults if fault.is_beside]
+    several = [fault for fault in faults if isinstance(fault.prelude, Resumers)]
+    if len(beside) > 1:
+        raise UsageError(f"one second runner in an attempt, not {len(beside)}: {schedule}")
+    if len(several) > 1:
+        raise UsageError(f"an attempt has one number of resumers: {schedule}")
+    if beside and beside[0].action == "pause" and schedule.faults_of(number + 1):
+        raise UsageError(
+            f"attempt {number + 1} of {schedule} runs while attempt {number} is paused, "
+            "and suffers no fault: write - for it"
+        )
+    calls = [fault for fault in faults if isinstance(fault.point, CallPoint)]
+    if calls and (beside or several):
+        raise UsageError(
+            f"{calls[0]} cannot be done: attempt {number} of {schedule} has several runners, and "
+            "the tracer follows one only; write a window or a crossing in its place"
+        )
+
+
+def covers(pattern: str, name: str) -> bool:
+    """Whether a glob pattern matches a file, both relative to one folder.
+
+    As `pathlib.Path.glob` understands it: ``*`` stays in one folder, ``**`` stands for any number
+    of them. It is asked about files that are there no more, too.
+    """
+    return _covers(PurePosixPath(pattern).parts, PurePosixPath(name).parts)
+
+
+def _covers(pattern: Sequence[str], name: Sequence[str]) -> bool:
+    if not pattern or not name:
+        return not pattern and not name
+    if pattern[0] == "**":
+        return _covers(pattern[1:], name) or _covers(pattern, name[1:])
+    return fnmatchcase(name[0], pattern[0]) and _covers(pattern[1:], name[1:])
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """Every regular file below ``folder``, by its relative path; links are not followed."""
+    return {file.relative_to(folder).as_posix(): file for file in sorted(_walk(folder))}
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for where, _, names in os.walk(folder):
+        for file in (Path(where, name) for name in names):
+            if file.is_file() and not file.is_symlink():
+                yield file
+
+
+def _damage_one(file: Path, damage: Damage, before: bytes | None) -> None:
+    content = file.read_bytes()
+    match damage.how:
+        case "torn":
+            file.write_bytes(content[: len(content) - max(1, len(content) // 3)])
+        case "zero":
+            file.write_bytes(bytes(len(content)))
+        case "empty":
+            file.write_bytes(b"")
+        case "missing":
+            file.unlink()
+        case "stale" if before is None:
+            file.unlink()
+        case "stale":
+            file.write_bytes(before or b"")
+
+
+def apply_world(change: Change, state: Path, variables: Mapping[str, str]) -> None:
+    """Let a change do what it does to files and databases.
+
+    Raises:
+        ScenarioError: it failed.
+    """
+    if change.world is None:
+        return
+    try:
+        change.world(state, variables)
+    except Exception as error:
+        raise ScenarioError(f"the change failed: {type(error).__name__}: {error}") from error

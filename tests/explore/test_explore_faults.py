@@ -1,0 +1,56 @@
+"""Which trials are made of other faults than a kill."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chaoskit.explore.faults import EACH, FAULT_KINDS, Ground, at_points, preludes, schedules
+from chaoskit.explore.soak import schedules as soak
+from chaoskit.model.points import CallPoint, WindowPoint
+from chaoskit.model.schedule import parse_schedule
+from tests.checkers.builder import charge, mail, undisturbed
+
+RUN = undisturbed(*(charge(f"{n}") for n in range(4)), mail("ada")).history
+CALL = CallPoint("write", "run.json", 1)
+GROUND = Ground(RUN, [CALL], changes=("price",), checkpoints=("*.db", "*"))
+
+
+@given(st.sets(st.sampled_from(sorted(FAULT_KINDS))), st.integers())
+def test_a_few_of_each_fault_that_was_asked_for(kinds: set[str], seed: int) -> None:
+    """At most so many of each, all of them different, each with a text; the same for one seed."""
+    wave = schedules(GROUND, sorted(kinds), seed)
+    assert wave == schedules(GROUND, sorted(kinds), seed)
+    assert len(set(wave)) == len(wave)
+    assert all(parse_schedule(str(schedule)) == schedule for schedule in wave)
+    last = [str(schedule.attempts[-1][-1]).partition("@")[0] for schedule in wave]
+    assert all(last.count(action) <= EACH for action in set(last) if "services" not in kinds)
+    assert bool(wave) == bool(kinds)
+
+
+@given(st.integers())
+def test_an_older_copy_comes_after_a_kill_that_a_correct_resume_meets(seed: int) -> None:
+    """The second kill is at the first request of the resume, where an undisturbed run has one more:
+    a place that the resume does not pass would prove nothing.
+    """
+    stale = [s for s in schedules(GROUND, ("damage",), seed) if "stale" in str(s)]
+    assert stale
+    for schedule in stale:
+        (one,), (two,), _ = schedule.attempts
+        assert isinstance(one.point, WindowPoint)
+        assert two.point == WindowPoint("payments", "charge", 1, "received")
+        assert one.point.operation == "charge"
+        assert one.point.ordinal < 4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_soak_puts_no_several_runners_where_a_call_is_met(seed: int) -> None:
+    """They are not traced, so a trial with both would be refused."""
+    others, done = at_points(GROUND, tuple(FAULT_KINDS)), preludes(GROUND, ("resumers",))
+    for schedule in islice(soak([CALL], 0.1, seed, faults=others, preludes=done), 300):
+        for faults in schedule.attempts:
+            several = any(fault.is_beside or fault.kind == "resumers" for fault in faults)
+            assert not (several and any(isinstance(f.point, CallPoint) for f in faults))
