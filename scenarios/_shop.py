@@ -52,6 +52,7 @@ class Shop:
     def __init__(self) -> None:
         self._payments = _connect("CHAOSKIT_PAYMENTS_URL")
         self._email = _connect("CHAOSKIT_EMAIL_URL")
+        self._jobs = _connect("CHAOSKIT_JOBS_URL")
 
     def charge(
         self, customer: Customer, key: str | None = None, reference: str | None = None
@@ -77,6 +78,15 @@ class Shop:
             headers["Idempotency-Key"] = key
         made = _ask(self._payments, "POST", "/v1/charges", urlencode(form), headers)
         return str(made["id"])
+
+    def refund(self, charge: str, cents: int, key: str) -> str:
+        """Give ``cents`` of a charge back; the refund's id."""
+        headers = {
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Idempotency-Key": key,
+        }
+        form = urlencode({"charge": charge, "amount": cents})
+        return str(_ask(self._payments, "POST", "/v1/refunds", form, headers)["id"])
 
     def find_charge(self, reference: str) -> str | None:
         """The id of the charge with this reference, None if there is none."""
@@ -106,6 +116,17 @@ class Shop:
         found = _ask(self._email, "GET", f"/v1/messages?message_id={quote(message_id)}")["data"]
         return str(found[0]["id"]) if found else None
 
+    def submit(self, name: str, key: str | None = None) -> str:
+        """Start a remote job; its id. It is done after some polls."""
+        headers = {"Content-Type": "application/json"}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        return str(_ask(self._jobs, "POST", "/jobs", json.dumps({"name": name}), headers)["id"])
+
+    def job_is_done(self, job: str) -> bool:
+        """Ask for a job."""
+        return bool(_ask(self._jobs, "GET", f"/jobs/{job}")["status"] == "done")
+
 
 def receipt(customer: Customer) -> tuple[str, str]:
     """Subject and text of a customer's receipt."""
@@ -119,6 +140,18 @@ def database() -> sqlite3.Connection:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
     return connection
+
+
+def postgres_url() -> str:
+    """Where the shop's PostgreSQL database is."""
+    return os.environ["CHAOSKIT_DATABASE_URL"]
+
+
+def postgres() -> Any:
+    """The shop's books in PostgreSQL; each statement outside of a block is its own commit."""
+    import psycopg
+
+    return psycopg.connect(postgres_url(), autocommit=True)
 
 
 def _connect(variable: str) -> HTTPConnection | None:

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import as_completed
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
+import msgspec
 from rich.text import Text
 
+from chaoskit.campaign.jobs import close_session
 from chaoskit.campaign.mechanisms import best
-from chaoskit.campaign.run import DEFAULT_RUNS, Options
-from chaoskit.cli.run import campaign, console, jobs_number
-from chaoskit.model.errors import UsageError
-from chaoskit.model.findings import FINDING_KINDS
+from chaoskit.campaign.options import DEFAULT_RUNS, Options
+from chaoskit.campaign.run import Finished, run
+from chaoskit.campaign.store import Store
+from chaoskit.campaign.workers import Inline, Workers
+from chaoskit.cli.console import console
+from chaoskit.cli.matrix import Row, legend, matrix, row_of, smallest
+from chaoskit.cli.run import campaign, jobs_number
+from chaoskit.model.errors import ChaoskitError, UsageError
+from chaoskit.model.hosting import Demanding
+from chaoskit.model.scenario import Scenario
 from chaoskit.model.token import Target
-from chaoskit.reporting.summary import Summary
+from chaoskit.reporting.summary import summarize
 from chaoskit.reporting.terminal import show
 from chaoskit.trial.loading import load, scenario_files
+from chaoskit.trial.services import create_services
 
 DEMO = {
     "scenarios/sound/forty_calls.py": 200,
@@ -28,7 +36,8 @@ DEMO = {
     "scenarios/broken/record_after_effect.py": 40,
 }
 """The tasks of the demonstration, with the most trials for each: a backfill takes a second."""
-GALLERY_POINTS = 60
+GALLERY_POINTS = 32
+"""The gallery is many small scenarios: two dozen points are all windows of most of them."""
 
 _ROOT = click.option(
     "--root", type=click.Path(path_type=Path, file_okay=False), default=Path(), help="Project root."
@@ -36,36 +45,6 @@ _ROOT = click.option(
 _RUNS = click.option("--runs", type=click.Path(path_type=Path), default=DEFAULT_RUNS)
 _JOBS = click.option("-j", "--jobs", default="auto", show_default=True, help="Workers.")
 _SEED = click.option("--seed", default=0, show_default=True)
-
-
-_SHORT = {
-    "duplicate_effect": "dup",
-    "lost_effect": "lost",
-    "redone_step": "redo",
-    "silent_restart": "over",
-    "false_success": "false",
-    "wrong_inputs": "input",
-    "stuck": "stuck",
-    "diverged_state": "state",
-    "leftover_process": "left",
-}
-"""Column heads of the matrix; `docs/glossary.md` has the whole names."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One scenario of the gallery: what it must show, and what it showed."""
-
-    path: str
-    expected: frozenset[str]
-    summary: Summary
-
-    @property
-    def right(self) -> bool:
-        """A broken one shows exactly its named findings, a sound one is VALID."""
-        if not self.expected:
-            return self.summary.verdict == "VALID"
-        return self.summary.kinds == self.expected
 
 
 @click.command("list", short_help="List the scenarios below this folder.")
@@ -92,23 +71,70 @@ def list_scenarios(root: Path) -> int:
 def gallery(root: Path, max_points: int, seed: int, jobs: str, runs: Path) -> int:
     """Run every broken scenario (its named finding and nothing else) and every sound one (VALID).
 
-    Exit 0 if all are as they should be, 1 otherwise.
+    One whose service needs a program that is not installed here is left out, and said to be.
+    Exit 0 if all the others are as they should be, 1 otherwise.
     """
     out = console()
+    number = jobs_number(jobs)
+    every = [_options(path, seed, max_points, "1", runs) for path in _files(root)]
+    if len(every) == 1:
+        every = [msgspec.structs.replace(every[0], jobs=number)]
     rows = []
-    for path in _files(root):
-        options = _options(path, seed, max_points, jobs, runs)
-        row = _row(options, out)
+    for row in rows_of(every[::-1], number):  # the longest ones are the last
         rows.append(row)
         out.print(_sentence(row), soft_wrap=True)
+    left_out = sum(bool(row.lacks) for row in rows)
+    rows = sorted((row for row in rows if not row.lacks), key=lambda row: row.path)
     out.print()
-    out.print(_matrix(rows))
-    out.print("● found and named   ○ named and missed   ! false alarm", style="dim")
+    out.print(matrix(rows))
+    out.print(legend(rows))
+    out.print(smallest(rows))
     wrong = [row for row in rows if not row.right]
     out.print(
-        f"{len(rows) - len(wrong)} of {len(rows)} scenarios are as they should be; seed {seed}"
+        f"{len(rows) - len(wrong)} of {len(rows)} scenarios are as they should be, "
+        f"{sum(row.trials for row in rows)} trials; seed {seed}"
+        + (f"; {left_out} left out" if left_out else "")
     )
     return 1 if wrong else 0
+
+
+def rows_of(every: Sequence[Options], workers: int) -> Iterator[Row]:
+    """Run each campaign as a whole in one of ``workers`` processes, and tell as each one ends."""
+    executor = Workers(workers, close_session)
+    try:
+        jobs = [executor.submit(perform, msgspec.msgpack.encode(options)) for options in every]
+        for done in as_completed(jobs):
+            yield msgspec.msgpack.decode(done.result(), type=Row)
+    except BaseException:
+        executor.shutdown(cancel_futures=True)
+        raise
+    executor.shutdown()
+
+
+def perform(options: bytes) -> bytes:
+    """One campaign in this process: encoded `Options` in, an encoded `Row` out."""
+    chosen = msgspec.msgpack.decode(options, type=Options)
+    path, began = chosen.target.scenario, time.monotonic()
+    wanted: tuple[str, ...] = ()
+    try:
+        scenario = load(chosen.target).scenario
+        wanted = tuple(scenario.expect)
+        if lacks := _lacks(scenario):
+            return msgspec.msgpack.encode(Row(path=path, verdict="UNKNOWN", lacks=lacks))
+        *_, finished = run(chosen, Inline())
+        assert isinstance(finished, Finished)
+        with Store(finished.folder) as store:
+            row = row_of(path, scenario, summarize(store), time.monotonic() - began)
+    except ChaoskitError as error:
+        row = Row(path=path, verdict="UNKNOWN", expected=wanted, why=str(error))
+    return msgspec.msgpack.encode(row)
+
+
+def _lacks(scenario: Scenario) -> str:
+    """Which program the services of a scenario need that is not installed here."""
+    services = create_services(scenario.services)
+    told = (service.missing() for service in services if isinstance(service, Demanding))
+    return "; ".join(filter(None, told))
 
 
 @click.command(short_help="Three sound tasks and a broken one, in a few minutes.")
@@ -129,10 +155,10 @@ def demo(root: Path, seed: int, jobs: str, runs: Path) -> int:
             raise UsageError(f"there is no {path}: run `chaoskit demo` in a clone of the project")
         options = _options(path, seed, max_points, jobs, runs)
         out.rule(str(path), align="left", style="dim")
-        row = _row(options, out)
-        show(row.summary, out)
-        rows.append(row)
-    trials = sum(row.summary.trials for row in rows)
+        summary = campaign(options, out)
+        show(summary, out)
+        rows.append(row_of(str(path), load(options.target).scenario, summary))
+    trials = sum(row.trials for row in rows)
     out.rule(style="dim")
     out.print(
         f"{trials} trials; every one of these is as it should be:"
@@ -163,40 +189,8 @@ def _options(path: Path, seed: int, max_points: int, jobs: str, runs: Path) -> O
     )
 
 
-def _row(options: Options, out: Console) -> Row:
-    expected = frozenset(load(options.target).scenario.expect)
-    summary = campaign(options, out)
-    return Row(options.target.scenario, expected, summary)
-
-
 def _sentence(row: Row) -> str:
+    if row.lacks:
+        return f"  [bold yellow]LEFT OUT[/]  {row.path}: {row.lacks}"
     mark = "[green]as it should be[/]" if row.right else "[bold red]WRONG[/]"
-    found = ", ".join(sorted(row.summary.kinds)) or row.summary.verdict
-    wanted = ", ".join(sorted(row.expected)) or "VALID"
-    says = found if row.right else f"{found}, not {wanted}"
-    return f"  {mark}  {row.path}: {says}"
-
-
-def _matrix(rows: Sequence[Row]) -> Table:
-    kinds = [k for k in FINDING_KINDS if any(k in r.expected | r.summary.kinds for r in rows)]
-    table = Table(box=None, padding=(0, 1), header_style="dim")
-    table.add_column("", no_wrap=True)
-    for kind in kinds:
-        table.add_column(_SHORT[kind], justify="center", no_wrap=True)
-    folder = ""
-    for row in rows:
-        path = Path(row.path)
-        if path.parent.name != folder:
-            folder = path.parent.name
-            table.add_row(f"[dim]{folder}[/]")
-        cells = [_cell(kind in row.expected, kind in row.summary.kinds) for kind in kinds]
-        table.add_row(path.stem if row.right else f"[bold red]{path.stem}[/]", *cells)
-    return table
-
-
-def _cell(named: bool, found: bool) -> str:
-    if named and found:
-        return "[green]●[/]"
-    if named:
-        return "[bold red]○[/]"
-    return "[bold red]![/]" if found else ""
+    return f"  {mark}  {row.path}: {row.words}"

@@ -28,4 +28,5 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 18),
     expect=("lost_effect",),
+    cases=("KEY-2",),
 )

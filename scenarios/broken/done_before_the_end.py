@@ -26,4 +26,5 @@ scenario = Scenario(
     services=("payments", "email"),
     inputs=lambda seed: shop.customers(seed, 12),
     expect=("false_success",),
+    cases=("LOST-10",),
 )

@@ -28,4 +28,5 @@ scenario = Scenario(
     inputs=lambda seed: shop.customers(seed, 20)[:10],
     outputs=("*.txt",),
     expect=("diverged_state",),
+    cases=("HALF-3",),
 )

@@ -27,4 +27,5 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 14),
     expect=("redone_step",),
+    cases=("REDO-2",),
 )

@@ -21,4 +21,5 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 12),
     expect=("duplicate_effect", "silent_restart"),
+    cases=("DUP-4", "DUP-8"),
 )

@@ -26,4 +26,5 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 12),
     expect=("duplicate_effect",),
+    cases=("DUP-6", "WORLD-5"),
 )

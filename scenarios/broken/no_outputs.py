@@ -29,4 +29,5 @@ scenario = Scenario(
     contract={"email.send": "at-least-once"},
     inputs=lambda seed: shop.customers(seed, 20)[:10],
     expect=("wrong_inputs",),
+    cases=("REDO-2", "TORN-8"),
 )

@@ -23,4 +23,5 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 12),
     expect=("duplicate_effect",),
+    cases=("DUP-1", "DUP-2"),
 )

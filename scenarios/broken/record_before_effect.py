@@ -25,4 +25,5 @@ scenario = Scenario(
     services=("payments", "email"),
     inputs=lambda seed: shop.customers(seed, 12),
     expect=("lost_effect",),
+    cases=("LOST-6",),
 )

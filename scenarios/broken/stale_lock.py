@@ -30,4 +30,5 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 10),
     expect=("stuck",),
+    cases=("STUCK-1", "STUCK-2"),
 )

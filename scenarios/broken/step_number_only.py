@@ -26,4 +26,5 @@ scenario = Scenario(
     services=("payments", "email"),
     inputs=lambda seed: shop.customers(seed, 10),
     expect=("duplicate_effect",),
+    cases=("REDO-9",),
 )

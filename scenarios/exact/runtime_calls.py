@@ -39,7 +39,7 @@ def main() -> None:
                 if answer.read() and answer.status >= 400:
                     raise RuntimeError(f"charge {step}: {answer.status}")
 
-            run.step(f"charge/{step}", charge, inputs=step, keyed=True)
+            run.step(f"charge/{step}", charge, inputs=step, keyed=True, key_lasts=86_400)
         run.finish(CALLS)
 
 
@@ -47,4 +47,5 @@ scenario = Scenario(
     title="forty charges as steps of the reference runtime, by key",
     task=main,
     services=("payments",),
+    checkpoints=("run.db",),
 )

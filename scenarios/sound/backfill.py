@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import islice
 from typing import Any
 
@@ -51,6 +52,7 @@ def main() -> None:
             lambda effect: services.send("ops@example.com", "Backfill done", text, key=effect.key),
             inputs=text,
             keyed=True,
+            key_lasts=timedelta(hours=24),  # as the provider says
         )
         run.finish(total)
 
@@ -113,5 +115,6 @@ scenario = Scenario(
     task=main,
     services=("email", "database"),
     inputs=lambda seed: {"batch": BATCH, "seed": seed},
+    checkpoints=("run.db",),
     tables=TABLES,
 )

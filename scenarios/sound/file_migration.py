@@ -43,12 +43,12 @@ def main() -> None:
     with open_run(shop.STATE / "run.db", inputs={"root": SOURCE}) as run:
         if run.finished:
             return
-        plan = run.step("plan", lambda effect: _digests(root), keyed=True)
+        plan = run.step("plan", lambda effect: digests(root), read_only=True)
         for name, before in plan.items():
             file = root / name
 
             def rewritten(effect: Effect, file: Path = file, before: str = before) -> str | None:
-                now = _digest(file.read_bytes())
+                now = digest(file.read_bytes())
                 return now if now != before else None
 
             run.step(
@@ -78,15 +78,17 @@ def rewrite(file: Path) -> str:
         handle.flush()
         os.fsync(handle.fileno())
     beside.replace(file)
-    return _digest(data)
+    return digest(data)
 
 
-def _digests(root: Path) -> dict[str, str]:
+def digests(root: Path) -> dict[str, str]:
+    """The digest of every source file below ``root``, by its path there."""
     files = sorted(root.rglob("*.py"))
-    return {f.relative_to(root).as_posix(): _digest(f.read_bytes()) for f in files}
+    return {f.relative_to(root).as_posix(): digest(f.read_bytes()) for f in files}
 
 
-def _digest(data: bytes) -> str:
+def digest(data: bytes) -> str:
+    """What tells one content of a file from another."""
     return hashlib.sha256(data).hexdigest()[:16]
 
 
@@ -114,4 +116,5 @@ scenario = Scenario(
     settled=("email.send",),
     prepare=prepare,
     outputs=("src/**/*.py",),
+    checkpoints=("run.db",),
 )

@@ -7,10 +7,15 @@ being written in one transaction.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import _shop as shop
 
 from chaoskit import Scenario
 from chaoskit.runtime import Effect, open_run
+
+KEYS_LAST = timedelta(hours=24)
+"""For how long the payment service remembers a key, as Stripe does."""
 
 TABLES = "CREATE TABLE sales (id INTEGER PRIMARY KEY, name TEXT, email TEXT, cents INTEGER);"
 
@@ -35,7 +40,7 @@ def main() -> None:
                 effect.produced(made)
                 return made
 
-            run.step(f"charge/{number}", charge, inputs=customer, keyed=True)
+            run.step(f"charge/{number}", charge, inputs=customer, keyed=True, key_lasts=KEYS_LAST)
             run.step(
                 f"mail/{number}",
                 mail,
@@ -66,5 +71,6 @@ scenario = Scenario(
     services=("payments", "email", "database"),
     settled=("email.send",),
     inputs=shop.customers,
+    checkpoints=("run.db",),
     tables=TABLES,
 )
