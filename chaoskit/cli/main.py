@@ -17,6 +17,9 @@ from chaoskit.model.errors import ChaoskitError
 
 EPILOG = "Exit codes: 0 valid, 1 findings, 2 usage, 3 chaoskit itself failed, 4 unknown."
 INTERRUPTED = 130
+MESSAGE_MOST = 20_000
+"""So many characters of a line of an error are shown; a pasted word may be anything."""
+
 
 _COMMANDS = {
     "run": ("chaoskit.cli.run", "run"),
@@ -25,10 +28,15 @@ _COMMANDS = {
     "replay": ("chaoskit.cli.again", "replay"),
     "shrink": ("chaoskit.cli.again", "shrink"),
     "judge": ("chaoskit.cli.again", "judge"),
-    "report": ("chaoskit.cli.again", "report"),
+    "report": ("chaoskit.cli.report", "report"),
+    "show": ("chaoskit.cli.show", "show"),
+    "explain": ("chaoskit.cli.explain", "explain"),
+    "diff": ("chaoskit.cli.diff", "diff"),
+    "export": ("chaoskit.cli.export", "export"),
     "list": ("chaoskit.cli.gallery", "list_scenarios"),
     "doctor": ("chaoskit.cli.doctor", "doctor"),
     "serve": ("chaoskit.cli.serve", "serve"),
+    "runs": ("chaoskit.cli.runs", "runs"),
 }
 
 
@@ -51,7 +59,11 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+        if (
+            args
+            and args[0] not in _COMMANDS
+            and not (args[0].startswith("-") or ctx.resilient_parsing)
+        ):
             from chaoskit.model.errors import unknown_name
 
             raise unknown_name("command", args[0], _COMMANDS)
@@ -96,7 +108,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         wrong.show()
         code = 2
     except ChaoskitError as wrong:
-        errors.print(f"chaoskit: {wrong}", markup=False)
+        from chaoskit.reporting.clean import plain
+
+        said = "\n".join(plain(line, MESSAGE_MOST) for line in str(wrong).split("\n"))
+        errors.print(f"chaoskit: {said}", markup=False)
         code = wrong.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

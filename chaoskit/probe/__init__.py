@@ -9,5 +9,6 @@ Outside a trial every call returns at once and does nothing.
 from __future__ import annotations
 
 from chaoskit.probe.channel import point, refused, step, unknown_outcome, watched
+from chaoskit.probe.clock import now
 
-__all__ = ["point", "refused", "step", "unknown_outcome", "watched"]
+__all__ = ["now", "point", "refused", "step", "unknown_outcome", "watched"]

@@ -25,32 +25,69 @@ with its name. Standard library only; usable without the rest of chaoskit.
 from __future__ import annotations
 
 from chaoskit.runtime.errors import (
+    Cancelled,
+    CodeChanged,
+    Compensating,
     DamagedStore,
     DuplicateStep,
     Misuse,
+    OlderStore,
+    OtherInputs,
     OutcomeUnknown,
+    OverBudget,
+    Owned,
+    Poisoned,
     Refused,
+    Replanned,
+    RetriesExhausted,
     RunError,
+    StaleOwner,
+    StaleWorld,
+    StoreUnavailable,
+    ToolChanged,
     UnstorableResult,
 )
 from chaoskit.runtime.main import run_main
-from chaoskit.runtime.opening import open_run, settle
+from chaoskit.runtime.observing import file_digest, http_etag, sqlite_row
+from chaoskit.runtime.opening import open_run
+from chaoskit.runtime.operating import settle
+from chaoskit.runtime.planning import Undo
 from chaoskit.runtime.records import Order
 from chaoskit.runtime.run import Run
 from chaoskit.runtime.steps import Effect
+from chaoskit.runtime.tools import Tool
 
 __all__ = [
+    "Cancelled",
+    "CodeChanged",
+    "Compensating",
     "DamagedStore",
     "DuplicateStep",
     "Effect",
     "Misuse",
+    "OlderStore",
     "Order",
+    "OtherInputs",
     "OutcomeUnknown",
+    "OverBudget",
+    "Owned",
+    "Poisoned",
     "Refused",
+    "Replanned",
+    "RetriesExhausted",
     "Run",
     "RunError",
+    "StaleOwner",
+    "StaleWorld",
+    "StoreUnavailable",
+    "Tool",
+    "ToolChanged",
+    "Undo",
     "UnstorableResult",
+    "file_digest",
+    "http_etag",
     "open_run",
     "run_main",
     "settle",
+    "sqlite_row",
 ]

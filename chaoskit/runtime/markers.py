@@ -1,38 +1,16 @@
 """Markers: rows in an effect's own database that say, in its own transaction, "this step is done".
 
-Any `sqlite3.Connection` will do: autocommit, the older implicit transactions, or the
-``autocommit=False`` of Python 3.12. Transactions are begun and ended here, in SQL, because each of
-these modes gives ``connection.commit()`` another meaning.
+What is asked of them is the same for every kind of database; each kind is a module of its own,
+loaded when a connection of that kind is first given.
 """
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from pathlib import Path
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
 
 from chaoskit.runtime.errors import Misuse
 from chaoskit.runtime.fingerprint import Fingerprint
-from chaoskit.runtime.store_file import address
-
-_CREATE = """
-CREATE TABLE IF NOT EXISTS chaoskit_step (
-    run TEXT NOT NULL, step TEXT NOT NULL, inputs TEXT NOT NULL, result TEXT,
-    PRIMARY KEY (run, step)
-) WITHOUT ROWID
-"""
-_FIND = "SELECT step, inputs, result FROM chaoskit_step WHERE run = ?"
-_BEGIN = "INSERT OR REPLACE INTO chaoskit_step (run, step, inputs) VALUES (?, ?, ?)"
-_COMPLETE = "UPDATE chaoskit_step SET result = ? WHERE run = ? AND step = ?"
-_FORGET = "DELETE FROM chaoskit_step WHERE run = ? AND step = ?"
-_FORGET_RUN = "DELETE FROM chaoskit_step WHERE run = ?"
-_EXISTS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'chaoskit_step'"
-_ANY = "SELECT 1 FROM chaoskit_step LIMIT 1"
-_DROP = "DROP TABLE chaoskit_step"
-_FILE = "SELECT file FROM pragma_database_list WHERE name = 'main'"
 
 
 class Marker(NamedTuple):
@@ -43,118 +21,77 @@ class Marker(NamedTuple):
     result: str | None
 
 
-def file_of(connection: sqlite3.Connection) -> str:
-    """The absolute path of the file behind ``connection``.
+class Markers(Protocol):
+    """The markers in one kind of database. ``connection`` is the caller's, ``uid`` the run's."""
+
+    def file_of(self, connection: Any) -> str:
+        """Where the database is, so that a later attempt finds it; without a password.
+
+        Raises:
+            Misuse: what is written there does not outlive the process, or it is no such connection.
+        """
+
+    def transaction(self, connection: Any, uid: str) -> AbstractContextManager[None]:
+        """One write transaction: committed at the end of the block, rolled back if it raises.
+
+        Two of one run in one database never overlap, so that a marker that is not seen in it will
+        not come to light later.
+
+        Raises:
+            Misuse: the connection has a transaction open, whose other writes would join this one.
+        """
+
+    def of_run(self, connection: Any, uid: str) -> dict[str, Marker]:
+        """The markers of a run, by step: at most a few. Raises ValueError if one is damaged."""
+
+    def begin(self, connection: Any, uid: str, step: str, inputs: Fingerprint) -> None:
+        """Write a marker without a result, before the body.
+
+        If the body ends the transaction on its own, this is what tells the next attempt.
+        """
+
+    def complete(self, connection: Any, uid: str, step: str, result: str) -> bool:
+        """Give the marker its result; False if the body ended the transaction."""
+
+    def forget(self, connection: Any, uid: str, step: str) -> None:
+        """Remove the marker of a step whose own record is durable."""
+
+    def forget_run(self, file: str, uid: str, known: Any) -> None:
+        """Remove what is left of a run's markers in the database that `file_of` named.
+
+        ``known`` is the connection that this attempt used last for it, None if it used none.
+        """
+
+
+def markers_of(connection: object) -> Markers:
+    """The markers in the database behind ``connection``.
 
     Raises:
-        Misuse: there is none, so that neither the effect nor its marker outlives the process.
+        Misuse: it is not a connection of a kind that is known here.
     """
-    ((file,),) = _rows(connection, _FILE, ())
-    if not file:
-        raise Misuse(
-            "an atomic step needs a database in a file: what this connection writes is lost with "
-            "its process, and a resume would take it for done"
-        )
-    return str(file)
+    packages = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
+    if packages & {"sqlite3", "_sqlite3"}:
+        return _in_sqlite()
+    if "psycopg" in packages:
+        return _in_postgres()
+    raise Misuse(
+        "an atomic step needs a connection of sqlite3 or of psycopg (version 3), not "
+        f"{type(connection).__module__}.{type(connection).__qualname__}"
+    )
 
 
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """One write transaction: committed at the end of the block, rolled back if it raises.
-
-    Raises:
-        Misuse: the connection has a transaction open, whose other writes would join this one.
-    """
-    with _ended_by_hand(connection):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+def markers_at(file: str) -> Markers:
+    """The markers in the database that `Markers.file_of` named."""
+    return _in_postgres() if "://" in file else _in_sqlite()
 
 
-def of_run(connection: sqlite3.Connection, uid: str) -> dict[str, Marker]:
-    """The markers of a run, by step: at most a few. Makes their table where there is none."""
-    connection.execute(_CREATE)
-    return {
-        step: Marker(step, json.loads(inputs), result)
-        for step, inputs, result in _rows(connection, _FIND, (uid,))
-    }
+def _in_sqlite() -> Markers:
+    from chaoskit.runtime import markers_sqlite
+
+    return markers_sqlite
 
 
-def begin(connection: sqlite3.Connection, uid: str, step: str, inputs: Fingerprint) -> None:
-    """Write a marker without a result, before the body.
+def _in_postgres() -> Markers:
+    from chaoskit.runtime import markers_postgres
 
-    If the body ends the transaction on its own, this is what tells the next attempt.
-    """
-    connection.execute(_BEGIN, (uid, step, json.dumps(dict(inputs))))
-
-
-def complete(connection: sqlite3.Connection, uid: str, step: str, result: str) -> bool:
-    """Give the marker its result; False if the body ended the transaction."""
-    if not connection.in_transaction:
-        return False
-    return connection.execute(_COMPLETE, (result, uid, step)).rowcount == 1
-
-
-def forget(connection: sqlite3.Connection, uid: str, step: str) -> None:
-    """Remove the marker of a step whose own record is durable."""
-    connection.execute(_FORGET, (uid, step))
-
-
-def forget_run(file: str, uid: str) -> None:
-    """Remove what is left of a run's markers, and their table with the last of them.
-
-    A file that has gone took its markers along.
-    """
-    if not Path(file).exists():
-        return
-    with closing(sqlite3.connect(address(file), uri=True, isolation_level=None)) as connection:
-        try:
-            if connection.execute(_EXISTS).fetchone():
-                with transaction(connection):
-                    connection.execute(_FORGET_RUN, (uid,))
-                    if connection.execute(_ANY).fetchone() is None:
-                        connection.execute(_DROP)
-        except sqlite3.DatabaseError as error:
-            error.add_note(
-                f"the marker of the last atomic step could not be removed from {file}: end any "
-                "transaction that is open there, then finish again"
-            )
-            raise
-
-
-@contextmanager
-def _ended_by_hand(connection: Any) -> Iterator[None]:
-    """Keep ``connection`` from opening and ending transactions of its own, in every mode.
-
-    With ``autocommit=False`` a transaction is always open, and nothing tells an idle one from one
-    with writes in it; it is committed first, as that mode's ``commit()`` would.
-    """
-    if getattr(connection, "autocommit", True) is False:
-        connection.autocommit = True
-        try:
-            yield
-        finally:
-            connection.autocommit = False
-        return
-    if connection.in_transaction:
-        raise Misuse(
-            "this connection has a transaction open, and its writes would be repeated or lost "
-            "apart from the step: commit or roll it back before an atomic step"
-        )
-    yield
-
-
-def _rows(connection: Any, sql: str, parameters: Sequence[object]) -> list[Any]:
-    """Rows as tuples of plain text, whatever factories the caller has set."""
-    cursor = connection.cursor()
-    cursor.row_factory = None
-    text_factory: Callable[[bytes], Any] = connection.text_factory
-    connection.text_factory = str
-    try:
-        return list(cursor.execute(sql, parameters).fetchall())
-    finally:
-        connection.text_factory = text_factory
+    return markers_postgres

@@ -34,6 +34,8 @@ def encode(result: object, where: str, aftermath: str) -> str:
     Raises:
         UnstorableResult: a resume would get something else back.
     """
+    if result is None:
+        return "null"
     try:
         problem = _problem(result, "the result")
         text = "" if problem else _encode(result)

@@ -106,6 +106,27 @@ def test_record_after_repeats_exactly_the_unrecorded_step(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+def test_a_phase_repeats_only_what_a_key_makes_harmless(tmp_path: Path) -> None:
+    """A kill anywhere in a phase leaves each letter sent once, however often it was asked for."""
+    repeated = 0
+    for folder, crossing in sweep("phased", tmp_path):
+        assert attempt("phased", folder, NEVER)[0] == 0, crossing
+        assert sent(folder) == ONCE, crossing
+        repeated += len(lines(folder / "post.jsonl")) - len(LETTERS)
+    assert repeated, "nothing was held back"
+
+
+@pytest.mark.slow
+def test_taking_back_survives_a_kill_at_any_crossing(tmp_path: Path) -> None:
+    """Each letter that was sent is called back once, the last one first; none is sent after it."""
+    for folder, crossing in sweep("taken_back", tmp_path):
+        assert attempt("taken_back", folder, NEVER)[0] == 0, crossing
+        book = lines(folder / "post.jsonl")
+        names = [line["letter"] for line in book if isinstance(line, dict) and line["sent"]]
+        assert names == LETTERS + [f"undo/{letter}" for letter in reversed(LETTERS)], crossing
+
+
+@pytest.mark.slow
 def test_atomic_rows_are_written_once(tmp_path: Path) -> None:
     """A kill at any crossing leaves each row once, and at the end neither marker nor its table."""
     for folder, crossing in sweep("atomic", tmp_path):

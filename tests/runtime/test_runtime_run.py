@@ -44,7 +44,7 @@ def stop(effect: Effect) -> NoReturn:
 def begin(path: Path, *names: str, inputs: object = None) -> None:
     """Leave steps behind that are begun and not completed."""
     for name in names:
-        with open_run(path, inputs=None) as run, pytest.raises(Stopped):
+        with open_run(path, inputs=None, ordered=False) as run, pytest.raises(Stopped):
             run.step(name, stop, inputs=inputs)
 
 
@@ -91,7 +91,7 @@ def test_a_look_up_that_finds_stands_for_the_call(store: Path) -> None:
 
     with open_run(store, inputs=None) as run:
         assert run.step("pay", never, look_up=find) == "found after 1"
-        record = run._store.find_step("default", "pay")
+        record = run._books.see("default", "pay").step
         assert record is not None
         assert record.produced == ("ch_1",)
         assert record.proof is not None
@@ -168,7 +168,7 @@ def test_a_person_can_say_that_it_did_not_happen(store: Path) -> None:
 def test_only_a_step_in_doubt_can_be_settled(store: Path) -> None:
     """A wrong name, a finished step, a second verdict or a contradiction changes nothing."""
     begin(store, "mail/1", "mail/2")
-    with open_run(store, inputs=None) as run:
+    with open_run(store, inputs=None, ordered=False) as run:
         run.step("done", lambda _: 1)
         for name in ("mail/9", "done"):
             with pytest.raises(Misuse, match=r"not in doubt; steps in doubt: mail/1, mail/2"):
@@ -343,7 +343,7 @@ def test_a_finished_run_with_other_inputs_is_refused(store: Path) -> None:
 def test_a_run_does_not_finish_over_a_step_in_doubt(store: Path, told: Told) -> None:
     """To forget an unknown outcome would be a false success, so finishing names it instead."""
     begin(store, "mail/1", "mail/2")
-    with open_run(store, inputs=None) as run:
+    with open_run(store, inputs=None, ordered=False) as run:
         with pytest.raises(OutcomeUnknown, match="mail/1, mail/2"):
             run.finish()
         assert told[-1][:2] == ("unknown", "mail/1")
@@ -384,35 +384,6 @@ def test_a_trial_hears_each_crossing_in_order(store: Path, told: Told) -> None:
         *(("restored", "a"), ("restored", "b")),
         *(("point", "run.finish"), ("point", "run.finished")),
     ]
-
-
-def test_a_second_writer_is_noticed(store: Path) -> None:
-    """Two processes on one run: the one that comes late to a step is refused, not merged."""
-    with open_run(store, inputs=None) as first, open_run(store, inputs=None) as second:
-
-        def meanwhile(_: Effect) -> int:
-            second.step("pay", lambda _: 2, keyed=True)
-            return 1
-
-        with pytest.raises(Refused, match="recorded by another process meanwhile"):
-            first.step("pay", meanwhile, keyed=True)
-    with open_run(store, inputs=None) as run:
-        assert run.step("pay", never) == 2
-
-
-def test_a_second_writer_that_is_still_at_it_is_noticed(store: Path) -> None:
-    """A step that was begun again elsewhere is not completed by the one that began it before."""
-    with open_run(store, inputs=None) as first, open_run(store, inputs=None) as second:
-
-        def meanwhile(_: Effect) -> int:
-            with pytest.raises(Stopped):
-                second.step("pay", stop, keyed=True)
-            return 1
-
-        with pytest.raises(Refused, match="recorded by another process meanwhile"):
-            first.step("pay", meanwhile, keyed=True)
-    with open_run(store, inputs=None) as run:
-        assert run.step("pay", lambda effect: effect.attempt, keyed=True) == 3
 
 
 def test_threads_may_share_a_run(store: Path) -> None:

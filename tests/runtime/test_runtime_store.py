@@ -11,17 +11,35 @@ from threading import Barrier
 
 import pytest
 
-from chaoskit.runtime import DamagedStore, Misuse, Order, Refused, markers, open_run, settle
-from chaoskit.runtime import store as store_module
+from chaoskit.runtime import (
+    DamagedStore,
+    Misuse,
+    Order,
+    Refused,
+    Run,
+    markers_sqlite,
+    open_run,
+    settle,
+    store_rows,
+)
+from chaoskit.runtime.store import SqliteBooks
 from chaoskit.runtime.store_file import DRAFT_SUFFIX, FORMAT
 
 Told = list[tuple[str, ...]]
+
+STORED_FORMAT = "SELECT value FROM meta WHERE name = 'format'"
+WHOLE = ["run.db", "run.db-mark"]
 
 
 def _some_steps(path: Path, count: int = 200) -> None:
     with open_run(path, inputs=None, durability="normal") as run:
         for index in range(count):
             run.step(f"charge/{index}", lambda effect: effect.key * 4, keyed=True)
+
+
+def _connection(run: Run) -> sqlite3.Connection:
+    assert isinstance(run._books, SqliteBooks)
+    return run._books._connection
 
 
 def _rows(path: Path, sql: str) -> list[tuple[object, ...]]:
@@ -91,8 +109,8 @@ def test_another_format_is_refused_by_number(store: Path, told: Told) -> None:
     """A store of a later version is neither read nor changed; the message has both formats."""
     _some_steps(store, 1)
     with closing(sqlite3.connect(store)) as connection:
-        assert connection.execute("SELECT value FROM meta").fetchall() == [(FORMAT,)]
-        connection.execute("UPDATE meta SET value = '999'")
+        assert connection.execute(STORED_FORMAT).fetchall() == [(FORMAT,)]
+        connection.execute("UPDATE meta SET value = '999' WHERE name = 'format'")
         connection.commit()
     with pytest.raises(Refused, match=f"has format 999; .* reads format {FORMAT}"):
         open_run(store, inputs=None)
@@ -130,7 +148,7 @@ def test_a_crash_while_the_store_is_made_leaves_no_trace(store: Path, left: byte
     store.with_name(store.name + DRAFT_SUFFIX).write_bytes(left)
     with open_run(store, inputs=None) as run:
         run.finish(1)
-    assert [path.name for path in store.parent.iterdir()] == ["run.db"]
+    assert sorted(path.name for path in store.parent.iterdir()) == WHOLE
 
 
 def test_a_killed_creation_never_shows_a_half_made_store(
@@ -141,7 +159,7 @@ def test_a_killed_creation_never_shows_a_half_made_store(
 
     def die(draft: Path, target: Path) -> None:
         seen.append(target.exists())
-        assert _rows(draft, "SELECT value FROM meta") == [(FORMAT,)]
+        assert _rows(draft, STORED_FORMAT) == [(FORMAT,)]
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -154,16 +172,19 @@ def test_a_killed_creation_never_shows_a_half_made_store(
 
 
 def test_several_may_make_the_same_store_at_once(store: Path) -> None:
-    """Whoever loses the race uses the winner's store: all see one run with one uid."""
+    """Whoever loses the race uses the winner's store: no run of any of them is lost."""
     barrier = Barrier(6)
 
-    def opened(_: int) -> str:
+    def opened(index: int) -> int:
         barrier.wait()
-        with open_run(store, inputs=None) as run:
-            return run._journal.run.uid
+        with open_run(store, inputs=None, run_id=str(index)) as run:
+            return run.step("a", lambda _: index)
 
     with ThreadPoolExecutor(6) as pool:
-        assert len(set(pool.map(opened, range(6)))) == 1
+        assert list(pool.map(opened, range(6))) == list(range(6))
+    for index in range(6):
+        with open_run(store, inputs=None, run_id=str(index)) as run:
+            assert run.step("a", lambda _: pytest.fail("called again")) == index
 
 
 def test_a_file_holds_many_runs(store: Path) -> None:
@@ -179,7 +200,7 @@ def test_a_file_holds_many_runs(store: Path) -> None:
 
 
 def test_a_finished_run_does_not_linger(store: Path) -> None:
-    """Of a finished run one row stays, and closing leaves a single file."""
+    """Of a finished run one row stays, and closing leaves the store and its mark."""
     with open_run(store, inputs=None) as run:
         for index in range(5):
             run.step(f"charge/{index}", lambda effect: effect.attempt)
@@ -187,7 +208,7 @@ def test_a_finished_run_does_not_linger(store: Path) -> None:
     assert _rows(store, "SELECT run_id, finished, result FROM runs") == [("default", 1, '"done"')]
     assert _rows(store, "SELECT count(*) FROM steps") == [(0,)]
     assert _rows(store, "SELECT count(*) FROM marker_files") == [(0,)]
-    assert [path.name for path in store.parent.iterdir()] == ["run.db"]
+    assert sorted(path.name for path in store.parent.iterdir()) == WHOLE
 
 
 def test_a_record_is_the_minimum_durable_unit(store: Path) -> None:
@@ -216,7 +237,7 @@ def test_durability_is_what_it_says(store: Path, durability: str, synchronous: i
     """Full waits for the disk at each commit, normal does not; both write ahead."""
     options = {"durability": durability}
     with open_run(store, inputs=None, **options) as run:  # type: ignore[arg-type]
-        connection = run._store._connection
+        connection = _connection(run)
         assert connection.execute("PRAGMA synchronous").fetchone() == (synchronous,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
@@ -238,9 +259,9 @@ def test_a_step_costs_no_more_commits_than_it_needs(store: Path, order: str, com
     for expected in (commits, 0):
         with open_run(store, inputs=None) as run:
             seen: list[str] = []
-            run._store._connection.set_trace_callback(seen.append)
+            _connection(run).set_trace_callback(seen.append)
             run.step("charge", lambda _: 1, order=Order(order))
-            run._store._connection.set_trace_callback(None)
+            _connection(run).set_trace_callback(None)
         assert len(statements(seen)) == expected
 
 
@@ -248,8 +269,13 @@ def test_no_step_reads_more_than_its_own_row(store: Path) -> None:
     """What a step asks of either database goes by primary key, so its cost does not grow."""
     open_run(store, inputs=None).close()
     with closing(sqlite3.connect(store)) as connection:
-        connection.execute(markers._CREATE)
-        for sql in (store_module._FIND_STEP, markers._FIND, markers._COMPLETE, markers._FORGET):
+        connection.execute(markers_sqlite._CREATE)
+        for sql in (
+            store_rows.SEE,
+            markers_sqlite._FIND,
+            markers_sqlite._COMPLETE,
+            markers_sqlite._FORGET,
+        ):
             unbound = [None] * sql.count("?")
             plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}", unbound).fetchall()
-            assert all("USING PRIMARY KEY" in str(detail) for *_, detail in plan), plan
+            assert all("PRIMARY KEY" in str(detail) for *_, detail in plan), plan

@@ -2,6 +2,7 @@
 
 It sends three letters to a service whose book is a file of JSON lines, or writes three rows. Every
 crossing that it passes is written down; at the one of the given number it is killed by SIGKILL.
+The variable STORE has the URL of the store, if it is no file in the folder.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from chaoskit import probe
-from chaoskit.runtime import Effect, Order, Run, open_run, run_main
+from chaoskit.runtime import Compensating, Effect, Order, Run, open_run, run_main
 
 STEPS = 3
 
@@ -91,6 +92,40 @@ def atomic(run: Run, folder: Path) -> None:
             run.atomic_step(name, connection, body)
 
 
+def phased(run: Run, folder: Path) -> None:
+    """Letters by a service that dedupes on the key, recorded together, but for the last one."""
+    post = Post(folder, dedupes=True)
+    with run.phase("letters"):
+        for index in range(STEPS - 1):
+            run.step(f"letter/{index}", post.send, keyed=True)
+        run.step(f"letter/{STEPS - 1}", post.send, look_up=post.find)
+
+
+def taken_back(run: Run, folder: Path) -> None:
+    """Letters that are all called back, the last one first, by a service that dedupes."""
+    post = Post(folder, dedupes=True)
+    with suppress(Compensating):
+        for index in range(STEPS):
+            run.step(f"letter/{index}", post.send, keyed=True, undo=lambda e, _: post.send(e))
+    run.compensate()
+
+
+def atomic_postgres(run: Run, folder: Path) -> None:
+    """Rows in the database of the store itself, each in one transaction with its completion."""
+    import psycopg
+
+    with psycopg.connect(os.environ["STORE"], autocommit=True) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS row (text text)")
+        for index in range(STEPS):
+            name = f"letter/{index}"
+
+            def body(cursor: psycopg.Cursor[Any], name: str = name) -> str:
+                cursor.execute("INSERT INTO row VALUES (%s)", (name,))
+                return name
+
+            run.atomic_step(name, connection, body)
+
+
 def gathered_keyed(run: Run, folder: Path) -> None:
     """Letters that are all in flight at once, by a service that dedupes on the key."""
     asyncio.run(_gather(run, Post(folder, dedupes=True), keyed=True))
@@ -117,6 +152,9 @@ TASKS: dict[str, Callable[[Run, Path], None]] = {
         bare,
         recorded_after,
         atomic,
+        atomic_postgres,
+        phased,
+        taken_back,
         gathered_keyed,
         gathered_looked_up,
     )
@@ -143,7 +181,8 @@ def main() -> None:
     """Run the task that the command line names, to the crossing that it names."""
     task, folder, crossing = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     _die_at(crossing, folder / "trace.jsonl")
-    with open_run(folder / "run.db", inputs=task, durability="normal") as run:
+    place = os.environ.get("STORE") or folder / "run.db"
+    with open_run(place, inputs=task, durability="normal") as run:
         if not run.finished:
             TASKS[task](run, folder)
             run.finish(task)
