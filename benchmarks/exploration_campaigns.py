@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.exploration_rows import ROOT, Pace, Row, Setting, spread
-from chaoskit.campaign.run import Options, Surveyed, TrialDone, run
+from chaoskit.campaign.options import Options
+from chaoskit.campaign.run import Surveyed, TrialDone, run
 from chaoskit.campaign.store import LATEST, Store, StoredTrial
 from chaoskit.explore.plan import Mechanism, sweep
 from chaoskit.model.history import History

@@ -23,7 +23,8 @@ import threading
 import time
 from pathlib import Path
 
-from chaoskit.campaign.run import Finished, Options, TrialDone, WaveStarted, run
+from chaoskit.campaign.options import Options
+from chaoskit.campaign.run import Finished, TrialDone, WaveStarted, run
 from chaoskit.model.token import Target
 from chaoskit.trial.loading import load
 from chaoskit.trial.workspace import default_root

@@ -1,4 +1,4 @@
-"""``replay``, ``shrink``, ``judge`` and ``report``: what was found, once more."""
+"""``replay``, ``shrink`` and ``judge``: what was found, once more."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ import msgspec
 from rich.console import Console
 
 from chaoskit.campaign.judging import judge_again
+from chaoskit.campaign.options import DEFAULT_RUNS
 from chaoskit.campaign.replay import MEANING, Replayed
 from chaoskit.campaign.replay import replay as run_replay
-from chaoskit.campaign.run import DEFAULT_RUNS
 from chaoskit.campaign.shrinking import Effort, in_words
 from chaoskit.campaign.shrinking import shrink as run_shrink
 from chaoskit.campaign.store import LATEST, Store, find_run
-from chaoskit.cli.run import console, mechanisms_of
+from chaoskit.cli import completing
+from chaoskit.cli.console import console
+from chaoskit.cli.run import mechanisms_of
 from chaoskit.cli.shrinking import follow
 from chaoskit.explore.shrink import MOST
 from chaoskit.model.findings import Verdict
 from chaoskit.model.token import ReplayToken, parse_token
-from chaoskit.reporting.machine import write_json, write_junit
+from chaoskit.reporting.clean import cleaned, plain
 from chaoskit.reporting.summary import summarize
 from chaoskit.reporting.terminal import show
 
@@ -52,13 +54,14 @@ def replay(token: str, verbose: bool) -> int:
     _say_outcome(replayed, out)
     if verbose:
         for event in replayed.history.events:
-            body = msgspec.json.encode(event.body).decode()
+            body = plain(msgspec.json.encode(event.body).decode())
             out.print(f"  {event.index:4} {event.at_us / 1e6:9.4f} s  {body}", markup=False)
     return MEANING[replayed.outcome][0]
 
 
 def _say_what(token: ReplayToken, out: Console) -> None:
-    out.print(f"chaoskit: {token.target.label}, seed {token.seed}", style="dim", markup=False)
+    label = plain(token.target.label)
+    out.print(f"chaoskit: {label}, seed {token.seed}", style="dim", markup=False)
     trial = in_words(token.schedule, token.take)
     out.print(f"  {trial}", style="dim", markup=False)
 
@@ -69,11 +72,11 @@ def _say_outcome(replayed: Replayed, out: Console) -> None:
     out.print(f"[{_COLOURS[outcome]}]{said}[/]  {MEANING[outcome][1]}")
     if replayed.repeats is not None and outcome != "FLAKY":
         out.print(f"  {replayed.repeats.times} repeats do not show it either", markup=False)
-    for finding in replayed.judgement.roots:
+    for finding in cleaned(replayed.judgement).roots:
         out.print(f"  {finding.kind}  {finding.operation}", style="bold", markup=False)
         out.print(f"  expected  {finding.expected}; seen {finding.seen}", markup=False)
         out.print(f"  because   {finding.because}", markup=False)
-    for reason in replayed.reasons:
+    for reason in map(plain, replayed.reasons):
         out.print(f"  unknown: {reason}", style="yellow", markup=False)
 
 
@@ -109,7 +112,7 @@ def shrink(token: str, mechanisms: str, max_trials: int) -> int:
 
 
 @click.command(short_help="Judge a stored run again, running nothing.")
-@click.argument("run", default=LATEST)
+@click.argument("run", default=LATEST, shell_complete=completing.runs)
 @_RUNS
 def judge(run: str, runs: Path) -> int:
     """Ask today's checkers about the stored histories of RUN (a folder, or `latest`)."""
@@ -123,21 +126,4 @@ def judge(run: str, runs: Path) -> int:
         f"judged {summary.trials} stored trials, {len(changed)} judgements changed", style="dim"
     )
     show(summary, out)
-    return Verdict(summary.verdict).exit_code
-
-
-@click.command(short_help="Show a stored run again.")
-@click.argument("run", default=LATEST)
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write JSON here.")
-@click.option("--junit", "junit_path", type=click.Path(path_type=Path), help="Write JUnit XML.")
-@_RUNS
-def report(run: str, json_path: Path | None, junit_path: Path | None, runs: Path) -> int:
-    """Show the report of RUN (a folder, or `latest`), and write it in other forms."""
-    with Store(find_run(runs, run)) as store:
-        summary = summarize(store)
-        show(summary, console())
-        if json_path is not None:
-            write_json(summary, json_path)
-        if junit_path is not None:
-            write_junit(summary, store, junit_path)
     return Verdict(summary.verdict).exit_code

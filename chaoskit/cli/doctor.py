@@ -11,7 +11,7 @@ from rich.text import Text
 
 from chaoskit import __version__
 from chaoskit.campaign.mechanisms import best
-from chaoskit.cli.run import console
+from chaoskit.cli.console import console
 from chaoskit.explore.plan import MEANING
 from chaoskit.trial.ladder import PROBES, Rung
 

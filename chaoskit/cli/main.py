@@ -31,6 +31,7 @@ _COMMANDS = {
     "report": ("chaoskit.cli.report", "report"),
     "show": ("chaoskit.cli.show", "show"),
     "explain": ("chaoskit.cli.explain", "explain"),
+    "join": ("chaoskit.cli.join", "join"),
     "diff": ("chaoskit.cli.diff", "diff"),
     "export": ("chaoskit.cli.export", "export"),
     "list": ("chaoskit.cli.gallery", "list_scenarios"),

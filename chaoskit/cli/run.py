@@ -13,27 +13,27 @@ import click
 from rich.console import Console
 
 from chaoskit.campaign.mechanisms import best, traced
-from chaoskit.campaign.run import DEFAULT_RUNS, Finished, Options
+from chaoskit.campaign.options import DEFAULT_RUNS, Options
+from chaoskit.campaign.planning import kinds_from
+from chaoskit.campaign.run import Finished
 from chaoskit.campaign.run import run as run_campaign
+from chaoskit.campaign.sharding import check_shard, shard_from
 from chaoskit.campaign.store import Store
+from chaoskit.cli.forms import check_forms, check_places, form_options, reading, write_forms
 from chaoskit.cli.live import Live
 from chaoskit.cli.shrinking import shrink_findings
 from chaoskit.cli.soak import with_soak
+from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MECHANISMS, Mechanism
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.findings import Verdict
 from chaoskit.model.schedule import LATE, Action
 from chaoskit.model.token import CommandSpec, Target
-from chaoskit.reporting.machine import write_json, write_junit
+from chaoskit.reporting.clean import plain
 from chaoskit.reporting.summary import Summary, summarize
 from chaoskit.reporting.terminal import show
 
 _SECONDS = click.FloatRange(min=0, min_open=True)
-
-
-def console() -> Console:
-    """Where reports go: standard output, in colour where it is a terminal (and NO_COLOR unset)."""
-    return Console(highlight=False, soft_wrap=False)
 
 
 def jobs_number(text: str) -> int:
@@ -153,6 +153,13 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
     show_default=True,
     help="SIGKILL to all processes of the task, to the first one alone, or each in its turn.",
 )
+@click.option(
+    "--faults",
+    default="",
+    metavar="KINDS",
+    help="Also a few trials of other faults: all, none, or some of "
+    f"{', '.join(FAULT_KINDS)}; by default the scenario's own changes.",
+)
 @click.option("--power-loss", is_flag=True, help="Also lose power after each system call.")
 @click.option("--max-points", type=click.IntRange(min=1), help="Sample so many trials a wave.")
 @click.option(
@@ -161,13 +168,13 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
     type=click.FloatRange(min=0),
     help="Start no trial after so long.",
 )
+@click.option("--shard", metavar="K/N", help="Only the K-th of N parts; see chaoskit join.")
 @click.option(
     "--timeout", metavar="SECONDS", type=_SECONDS, help="Kill an attempt that takes longer."
 )
 @click.option("--seed", default=0, show_default=True, help="Decides inputs and samples.")
 @click.option("-j", "--jobs", default="auto", show_default=True, help="Workers.")
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write JSON here.")
-@click.option("--junit", "junit_path", type=click.Path(path_type=Path), help="Write JUnit XML.")
+@form_options
 @click.option("--runs", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True)
 @click.option("--work-dir", type=click.Path(path_type=Path), help="Where work folders are made.")
 @click.option("--fresh", is_flag=True, help="Begin anew even if an interrupted one is there.")
@@ -191,7 +198,8 @@ def run(ctx: click.Context, /, **given: object) -> int:
     """
     target = _target(ctx.obj, given)
     places = (given["runs"], given["work_dir"])
-    check_places(given["json_path"], given["junit_path"], folders=places)
+    check_forms(given)
+    check_places(folders=places)
     chosen = mechanisms_of(str(given["mechanisms"]))
     options = Options(
         target=target,
@@ -203,26 +211,30 @@ def run(ctx: click.Context, /, **given: object) -> int:
         depth=_depth(_int(given["depth"])),
         in_flight=in_flight_of(str(given["in_flight"])),
         snapshots=bool(given["snapshots"]),
+        faults=kinds_from(str(given["faults"])),
         power_loss=_with_calls("--power-loss", bool(given["power_loss"]), chosen),
         kill=_kill(str(given["kill"])),
         resumes=str(given["resumes"]),
         skip_sleeps=_with_calls("--skip-sleeps", bool(given["skip_sleeps"]), chosen),
         timeout_s=_finite(given["timeout"]),
         only=tuple(_as_schedule(text) for text in _texts(given["only"])),
+        shard=shard_from(str(given["shard"])) if given["shard"] else None,
         fresh=bool(given["fresh"]),
         jobs=jobs_number(str(given["jobs"])),
         runs=str(given["runs"]),
         work_root=str(given["work_dir"] or ""),
     )
     options = with_soak(options, ctx, given)
-    out = console()
-    line = f"chaoskit: {target.label}, seed {options.seed}, {options.jobs} workers"
+    check_shard(options)
+    out = reading(given)
+    line = f"chaoskit: {plain(target.label)}, seed {options.seed}, {options.jobs} workers"
     out.print(line, style="dim", markup=False, soft_wrap=True)
     summary = campaign(options, out, quiet=bool(given["quiet"]))
     asked = None if given["shrink"] is None else bool(given["shrink"])
     summary = shrink_findings(summary, options, out, asked=asked, quiet=bool(given["quiet"]))
+    with Store(Path(summary.run)) as store:
+        write_forms(summary, store, given)
     show(summary, out)
-    _write_reports(summary, options, given)
     return Verdict(summary.verdict).exit_code
 
 
@@ -233,14 +245,6 @@ def campaign(options: Options, out: Console, *, quiet: bool = False) -> Summary:
     assert isinstance(finished, Finished)
     with Store(finished.folder) as store:
         return summarize(store)
-
-
-def _write_reports(summary: Summary, options: Options, given: dict[str, object]) -> None:
-    if isinstance(given["json_path"], Path):
-        write_json(summary, given["json_path"])
-    if isinstance(given["junit_path"], Path):
-        with Store(Path(summary.run)) as store:
-            write_junit(summary, store, given["junit_path"])
 
 
 def _target(command: object, given: dict[str, object]) -> Target:
@@ -280,25 +284,6 @@ def _words(text: str) -> tuple[str, ...]:
         return tuple(shlex.split(text))
     except ValueError as wrong:
         raise UsageError(f"--resume {text!r} is no command line: {wrong}") from wrong
-
-
-def check_places(*files: object, folders: Sequence[object] = ()) -> None:
-    """See that reports can be written, before anything is run.
-
-    Raises:
-        UsageError: one of ``files`` is a folder, or cannot be made; or one of ``folders`` cannot.
-    """
-    for file in files:
-        if isinstance(file, Path) and file.is_dir():
-            raise UsageError(f"{file} is a folder: name a file in it")
-    parents = [file.parent for file in files if isinstance(file, Path)]
-    for folder in (*parents, *(f for f in folders if isinstance(f, Path))):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as wrong:
-            raise UsageError(f"{folder} cannot be made: {wrong.strerror}") from wrong
-        if not os.access(folder, os.W_OK):
-            raise UsageError(f"{folder} cannot be written to")
 
 
 def _finite(value: object) -> float | None:

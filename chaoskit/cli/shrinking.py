@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from chaoskit.campaign.run import Options
+from chaoskit.campaign.options import Options
 from chaoskit.campaign.shrinking import (
     GROUPS_MOST,
     ORDER,

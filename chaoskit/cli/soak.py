@@ -9,7 +9,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from chaoskit.campaign.run import Options
+from chaoskit.campaign.options import Options
 from chaoskit.campaign.soaking import KILLS_MOST
 from chaoskit.explore.plan import MECHANISMS
 from chaoskit.model.errors import UsageError

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chaoskit.campaign.run import Options
+from chaoskit.campaign.options import Options
+from chaoskit.campaign.sharding import left_of
 from chaoskit.campaign.store import Store, StoredTrial
 from chaoskit.campaign.trials import BOUNDED
+from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MEANING, noted
 from chaoskit.model.events import CallSeen
 from chaoskit.model.expectation import Expectation
@@ -84,6 +86,13 @@ def _of_points(
     if "calls" not in used:
         yield "moments between two system calls: they were not traced; see chaoskit doctor"
     total, tested = points
+    left = left_of(store)
+    if options.shard is not None and left.trials:
+        yield (
+            f"{left.trials} trials of the first wave, and the further kills that follow from them: "
+            f"left to the other shards, this is {options.shard} (chaoskit join puts them together)"
+        )
+    tested += left.points
     if tested < total:
         why = "chosen by --at" if options.only else f"sampled by seed {options.seed}"
         if options.max_points is None and not options.only:
@@ -148,4 +157,7 @@ def _of_the_campaign(store: Store, options: Options) -> Iterator[str]:
         yield "requests that land after the resume has begun: that goes with windows"
     if not options.power_loss:
         yield "power loss: SIGKILL keeps what the kernel has (--power-loss)"
-    yield "several resumers at once"
+    tried = set(options.faults) or {"change"}
+    left = [kind for kind in FAULT_KINDS if kind not in tried]
+    if left:
+        yield f"other faults: {', '.join(left)} (--faults all)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,7 @@ class Places:
         self._calls: list[int] = []
         if survey is not None:
             self._read(survey)
+        self._effects = [at for at, deed in enumerate(self._deeds) if deed.effect]
 
     def _read(self, survey: History) -> None:
         asked: dict[int, RequestReceived] = {}
@@ -90,12 +92,11 @@ class Places:
         if split is None:
             return ""
         within = _base(point) if isinstance(point, CallPoint) and point.side == "short" else ""
-        done = [deed for deed in self._deeds if deed.index < split and deed.name != within]
-        effects = [deed for deed in done if deed.effect]
-        before = effects[-1:]
-        if done and done[-1] not in before:
-            before.append(done[-1])
-        after = next((deed for deed in self._deeds if deed.index >= split), None)
+        number = bisect_left(self._deeds, split, key=lambda deed: deed.index)
+        after = self._deeds[number] if number < len(self._deeds) else None
+        if number and self._deeds[number - 1].name == within:
+            number -= 1
+        before = [self._deeds[at] for at in self._done(number)]
         words = []
         if before:
             words.append("after " + " and ".join(deed.name for deed in before))
@@ -105,6 +106,12 @@ class Places:
             words.append(f"before {after.name}")
         return ", ".join(words)
 
+    def _done(self, number: int) -> list[int]:
+        """Of the first ``number`` deeds the last effect, and the last of all if it is another."""
+        effects = bisect_left(self._effects, number)
+        found = self._effects[effects - 1 : effects] if effects else []
+        return found if not number or number - 1 in found else [*found, number - 1]
+
     def _split(self, point: Point) -> float | None:
         """What has happened at a point: every event with a smaller index than this."""
         if isinstance(point, CallPoint):
@@ -112,7 +119,8 @@ class Places:
             if index is None:
                 return None
             if point.side == "after":  # and what was sent has landed by then
-                return next((call for call in self._calls if call > index), math.inf)
+                later = bisect_right(self._calls, index)
+                return self._calls[later] if later < len(self._calls) else math.inf
             return index + 0.5 if point.side == "short" else index
         index = self._indexes.get(str(point))
         if index is None or isinstance(point, CrossingPoint):

@@ -7,7 +7,7 @@ from collections import Counter
 
 import msgspec
 
-from chaoskit.campaign.run import Options
+from chaoskit.campaign.options import Options
 from chaoskit.campaign.soaking import DRAWN_FROM, NOTHING, verdicts
 from chaoskit.campaign.store import SOAKED_S, Store
 from chaoskit.explore.statistics import CONFIDENCE, interval, upper_bound

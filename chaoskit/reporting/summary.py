@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from chaoskit import __version__
+from chaoskit.campaign.options import Options
 from chaoskit.campaign.repeating import Repeated
-from chaoskit.campaign.run import Options
 from chaoskit.campaign.shrinking import Shrunken, shrunken_of
 from chaoskit.campaign.soaking import soaked_trials
 from chaoskit.campaign.store import Store, StoredTrial
@@ -18,11 +18,15 @@ from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Diagnosis, Finding, Verdict
 from chaoskit.model.schedule import Fault, parse_schedule
 from chaoskit.model.token import ReplayToken
+from chaoskit.reporting.clean import cleaned
 from chaoskit.reporting.limits import not_tested, remarks
 from chaoskit.reporting.places import Place, Places
 from chaoskit.reporting.soaked import SoakReport, soak_report
 
 FORMAT = 1
+
+REPLAY = "chaoskit replay "
+"""What a replay command begins with; its token follows."""
 
 
 class Points(msgspec.Struct, frozen=True):
@@ -105,14 +109,14 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarize(store: Store, title: str = "") -> Summary:
-    """The summary of a stored campaign, finished or not."""
+    """The summary of a stored campaign, finished or not; its texts are safe to show (`cleaned`)."""
     options = msgspec.json.decode(store.get("options") or "", type=Options)
     survey = store.survey()
     expectation = survey[2] if survey is not None else Expectation(problems=("no survey yet",))
     everything = list(store.trials())
     soak = soak_report(store, options)
     trials = soaked_trials(store) if soak else [t for t in everything if t.wave > 0]
-    judged = [t for t in everything if not _missed_by_time(t)]
+    judged = [t for t in everything if not missed_by_time(t)]
     first = [t for t in trials if t.wave == 1]
     total = int(store.get("points.total") or 0)
     tested = [t for t in first if (fault := _first_fault(t)) and fault.action == "kill"]
@@ -122,7 +126,7 @@ def summarize(store: Store, title: str = "") -> Summary:
     places = Places(survey[0] if survey is not None else None, store.locations())
     repeats = store.repeats()
     verdict, unknowns = _verdict(expectation, trials, judged)
-    return Summary(
+    summary = Summary(
         format=FORMAT,
         chaoskit=__version__,
         scenario=options.target.label,
@@ -143,7 +147,7 @@ def summarize(store: Store, title: str = "") -> Summary:
         findings=tuple(r for t in everything for r in _reported(t, options, places, repeats)),
         unknowns=unknowns,
         not_tested=not_tested(
-            store, options, expectation, (total, points.tested), sum(map(_missed_by_time, trials))
+            store, options, expectation, (total, points.tested), sum(map(missed_by_time, trials))
         ),
         remarks=remarks(store, trials),
         late=sum(f.is_late for t in first if (f := _first_fault(t))),
@@ -154,6 +158,7 @@ def summarize(store: Store, title: str = "") -> Summary:
         soak=soak,
         shrunk=shrunken_of(store),
     )
+    return cleaned(summary)
 
 
 def _mechanisms(options: Options) -> tuple[str, ...]:
@@ -169,7 +174,7 @@ def _first_fault(trial: StoredTrial) -> Fault | None:
     return faults[0] if len(faults) == 1 and not schedule.timed else None
 
 
-def _missed_by_time(trial: StoredTrial) -> bool:
+def missed_by_time(trial: StoredTrial) -> bool:
     """A random moment that came after the task's end says nothing, and is no failure either."""
     return not trial.landed and parse_schedule(trial.schedule).timed
 
@@ -184,7 +189,7 @@ def _verdict(
         )
     elif not trials and not expectation.problems:
         unknowns.append("no trial was run")
-    elif trials and all(map(_missed_by_time, trials)):
+    elif trials and all(map(missed_by_time, trials)):
         unknowns.append("no kill landed: every random moment came after the task's end")
     verdicts = [Verdict(t.judgement.verdict) for t in judged]
     unknowns.extend(dict.fromkeys(reason for t in judged for reason in t.judgement.unknowns))
@@ -240,7 +245,7 @@ def replay_command(options: Options, schedule: str, finding: Finding) -> str:
         schedule=schedule,
         fingerprint=finding.fingerprint,
     )
-    return f"chaoskit replay {token}"
+    return f"{REPLAY}{token}"
 
 
 def _relative(folder: Path) -> Path:

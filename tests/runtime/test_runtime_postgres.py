@@ -24,6 +24,7 @@ from chaoskit.runtime import (
     Misuse,
     OlderStore,
     Order,
+    OutcomeUnknown,
     Refused,
     Run,
     StaleOwner,
@@ -419,6 +420,29 @@ def test_a_refusal_shows_no_password(tmp_path: Path) -> None:
             open_run(f"postgresql://me:s3cret@{wrong}", inputs=None)
         assert "s3cret" not in str(misuse.value)
         assert misuse.value.__cause__ is None
+
+
+def test_a_url_that_a_path_has_shortened_is_a_misuse() -> None:
+    """It is not taken for a file of that name."""
+    with pytest.raises(Misuse, match="give it as a text"):
+        open_run(Path("postgresql://h/d"), inputs=None)
+
+
+def test_the_commands_take_a_url(address: Address) -> None:
+    """`chaoskit runs` shows and settles what is in a server, by the command that a refusal has."""
+    with open_run(address, inputs=None) as run:
+        with suppress(ZeroDivisionError):
+            run.step("a", lambda _: 1 // 0)
+        with pytest.raises(OutcomeUnknown) as caught:
+            run.step("a", never)
+    told = str(caught.value)
+    assert f"chaoskit runs settle {address} default a" in told
+    words = [sys.executable, "-m", "chaoskit.cli.main", "runs"]
+    settled = subprocess.run([*words, "settle", address, "default", "a", "did-not-happen"])
+    shown = subprocess.run([*words, "list", address], capture_output=True, text=True)
+    assert (settled.returncode, shown.returncode) == (0, 0)
+    with open_run(address, inputs=None) as run:
+        assert run.step("a", lambda _: 5) == 5
 
 
 def test_without_psycopg_the_message_says_what_to_install() -> None:

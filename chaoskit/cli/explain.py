@@ -1,0 +1,123 @@
+"""``chaoskit explain``: what a finding means, how it comes about, how to mend it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from chaoskit.campaign.options import DEFAULT_RUNS
+from chaoskit.campaign.store import LATEST, Store, find_run
+from chaoskit.cli import completing
+from chaoskit.cli.console import console
+from chaoskit.model.errors import UsageError, unknown_name
+from chaoskit.model.findings import FINDING_KINDS
+from chaoskit.reporting.explanations import explanation, sentence
+
+if TYPE_CHECKING:
+    from chaoskit.reporting.summary import ReportedFinding
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{4,8}")
+
+
+@click.command(
+    short_help="Say what a finding means and how to mend it.",
+    epilog="Exit codes: 0 explained, 2 usage.",
+)
+@click.argument("finding", required=False, shell_complete=completing.kinds)
+@click.option("--run", "run", default=LATEST, show_default=True, help="Where to find it.")
+@click.option("--runs", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True)
+def explain(finding: str | None, run: str, runs: Path) -> int:
+    """Explain FINDING: a kind, or the first digits of the fingerprint of one in the latest run.
+
+    Without one, every kind is listed with its meaning.
+
+    \b
+    chaoskit explain duplicate_effect
+    chaoskit explain add4e2
+    """
+    out = console()
+    if finding is None:
+        _list(out)
+        return 0
+    if finding in FINDING_KINDS:
+        _explain(finding, out)
+        return 0
+    if not _FINGERPRINT.fullmatch(finding):
+        raise unknown_name("kind of finding", finding, FINDING_KINDS)
+    found = _found(find_run(runs, run), finding)
+    _show(found, out)
+    out.print()
+    _explain(found.kind, out)
+    return 0
+
+
+def _found(folder: Path, prefix: str) -> ReportedFinding:
+    from chaoskit.reporting.summary import summarize  # it knows campaigns, and loads long
+
+    with Store(folder) as store:
+        summary = summarize(store)
+    found = {f.fingerprint: f for f in reversed(summary.findings)}
+    fitting = [one for print_, one in found.items() if print_.startswith(prefix)]
+    if len(fitting) > 1:
+        names = ", ".join(sorted(one.fingerprint for one in fitting))
+        raise UsageError(f"several findings of {summary.run} begin with {prefix}: {names}")
+    if not fitting:
+        raise unknown_name(f"finding of {summary.run}", prefix, found)
+    return fitting[0]
+
+
+def _list(out: Console) -> None:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=out.width >= len(max(FINDING_KINDS, key=len)) * 2, style="bold")
+    table.add_column(overflow="fold")
+    for kind, meaning in FINDING_KINDS.items():
+        table.add_row(kind, meaning)
+    out.print(table)
+
+
+def _show(found: ReportedFinding, out: Console) -> None:
+    out.print(Text.assemble((found.kind, "bold red"), f"  {found.operation}"))
+    rows = [
+        ("where", found.schedule),
+        ("between", found.between),
+        ("in code", found.code),
+        ("expected", f"{found.expected}; seen {found.seen}, because {found.because}"),
+        ("repeated", found.repeated),
+    ]
+    if found.diagnosis is not None:
+        rows += [
+            ("diagnosis", found.diagnosis.missing),
+            ("evidence", found.diagnosis.evidence),
+            ("to mend", found.diagnosis.mend),
+        ]
+    _rows([(label, text) for label, text in rows if text], out)
+    out.print(Text(found.replay, style="cyan"), soft_wrap=True)
+
+
+def _explain(kind: str, out: Console) -> None:
+    known = explanation(kind)
+    out.print(Text.assemble((kind, "bold"), f": {sentence(kind)}"))
+    out.print()
+    out.print(Text(known.how))
+    if known.example:
+        out.print()
+        out.print(Padding(Text(known.example, style="cyan"), (0, 0, 0, 4), expand=False))
+        out.print()
+    rows = [("to mend", known.mend), ("cases", ", ".join(known.cases))]
+    _rows([(label, text) for label, text in rows if text], out)
+
+
+def _rows(rows: list[tuple[str, str]], out: Console) -> None:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, text in rows:
+        table.add_row(label, Text(text))
+    out.print(Padding(table, (0, 0, 0, 2), expand=False))

@@ -1,0 +1,89 @@
+"""The options that write a report in other forms: the same ones wherever there is a report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from chaoskit.campaign.store import Store
+from chaoskit.model.errors import UsageError
+from chaoskit.reporting.forms import FORMS, render, write
+from chaoskit.reporting.summary import Summary
+
+STDOUT = Path("-")
+
+
+def form_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds ``--json FILE`` and its like; ``given["json_path"]`` is then a path, ``-`` or None."""
+    for name, form in reversed(FORMS.items()):
+        command = click.option(
+            f"--{name}",
+            f"{name}_path",
+            metavar="FILE",
+            type=click.Path(path_type=Path, allow_dash=True),
+            help=form.help,
+        )(command)
+    return command
+
+
+def forms_of(given: Mapping[str, object]) -> dict[str, Path]:
+    """Which forms are asked for, and where they go.
+
+    Raises:
+        UsageError: two of them would go to standard output, or into the same file.
+    """
+    chosen = {name: path for name in FORMS if isinstance(path := given.get(f"{name}_path"), Path)}
+    taken: dict[Path, str] = {}
+    for name, path in chosen.items():
+        if path in taken:
+            where = "standard output" if path == STDOUT else str(path)
+            raise UsageError(f"--{taken[path]} and --{name} both go to {where}: name a file")
+        taken[path] = name
+    return chosen
+
+
+def check_forms(given: Mapping[str, object]) -> None:
+    """See that the forms can be written, before anything is run.
+
+    Raises:
+        UsageError: one of them cannot.
+    """
+    check_places(*(path for path in forms_of(given).values() if path != STDOUT))
+
+
+def check_places(*files: object, folders: Sequence[object] = ()) -> None:
+    """See that reports can be written, before anything is run.
+
+    Raises:
+        UsageError: one of ``files`` is a folder, or cannot be made; or one of ``folders`` cannot.
+    """
+    for file in files:
+        if isinstance(file, Path) and file.is_dir():
+            raise UsageError(f"{file} is a folder: name a file in it")
+    parents = [file.parent for file in files if isinstance(file, Path)]
+    for folder in (*parents, *(f for f in folders if isinstance(f, Path))):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as wrong:
+            raise UsageError(f"{folder} cannot be made: {wrong.strerror}") from wrong
+        if not os.access(folder, os.W_OK):
+            raise UsageError(f"{folder} cannot be written to")
+
+
+def reading(given: Mapping[str, object]) -> Console:
+    """Where a person reads: standard output, or standard error where a form goes to the former."""
+    return Console(highlight=False, stderr=STDOUT in forms_of(given).values())
+
+
+def write_forms(summary: Summary, store: Store, given: Mapping[str, object]) -> None:
+    """Write what was asked for."""
+    for name, path in forms_of(given).items():
+        if path == STDOUT:
+            click.echo(render(name, summary, store).encode(), nl=False)
+        else:
+            write(name, summary, store, path)
