@@ -31,6 +31,7 @@ _SETTINGS = {
     "points": ("", "at most so many trials a wave; all of them by default"),
     "depth": ("1", "kills in one trial, at most"),
     "faults": ("", "kinds of other faults than a kill, as --faults of chaoskit run takes them"),
+    "shard": ("", "K/N: only the K-th of N parts of each campaign; chaoskit join joins them"),
     "jobs": ("", "workers: a number or auto; 1 under xdist, auto elsewhere"),
     "report": ("reports/runs", "the folder in which runs are stored"),
 }
@@ -171,10 +172,13 @@ class Chaos:
         from chaoskit.campaign.mechanisms import best
         from chaoskit.campaign.options import Options
         from chaoskit.campaign.planning import kinds_from
+        from chaoskit.campaign.sharding import shard_from
         from chaoskit.model.errors import UsageError
 
+        part = _setting(self._config, "shard")
         try:
             kinds = kinds_from(_setting(self._config, "faults") if faults is None else faults)
+            shard = shard_from(part) if part else None
         except UsageError as wrong:
             pytest.fail(f"chaoskit: {wrong}", pytrace=False)
         most = _setting(self._config, "points")
@@ -185,6 +189,7 @@ class Chaos:
             max_points=points or (_number(self._config, "points") if most else None),
             depth=_number(self._config, "depth") if depth is None else depth,
             faults=kinds,
+            shard=shard,
             jobs=_jobs(self._config),
             runs=str(self._config.rootpath / _setting(self._config, "report")),
         )
@@ -192,12 +197,15 @@ class Chaos:
     def _run(self, options: Options) -> ChaosReport:
         from chaoskit.campaign.run import Finished
         from chaoskit.campaign.run import run as run_campaign
+        from chaoskit.campaign.sharding import EmptyShardError
         from chaoskit.campaign.store import Store
         from chaoskit.model.errors import ChaoskitError
         from chaoskit.reporting.summary import summarize
 
         try:
             last = [event for event in run_campaign(options) if isinstance(event, Finished)][-1]
+        except EmptyShardError as error:
+            pytest.skip(f"chaoskit: {error}")
         except ChaoskitError as error:
             pytest.fail(f"chaoskit: {error}", pytrace=False)
         with Store(last.folder) as store:

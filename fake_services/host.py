@@ -59,7 +59,7 @@ class HttpService:
         self._server: asyncio.Server | None = None
         self._connections = Connections()
         self._in_flight: Counter[str] = Counter()
-        self._late: set[asyncio.TimerHandle] = set()
+        self._late: dict[int, tuple[asyncio.TimerHandle, Answer]] = {}
         self._port = 0
 
     async def start(self, observer: Observer, settings: ServiceSettings) -> Address:
@@ -96,10 +96,11 @@ class HttpService:
         self.conduct.behave(behaviours)
 
     def _forget_answers(self) -> None:
-        """An answer to the old world must not be told of in the new one."""
-        for timer in self._late:
+        """An answer to the old world must not be told of in the new one: who waits is cut off."""
+        late, self._late = self._late, {}
+        for timer, answer in late.values():
             timer.cancel()
-        self._late.clear()
+            answer(None)
 
     def handle(self, request: HttpRequest, answer: Answer) -> None:
         """Take one request through its windows; ``answer`` is called once, now or later."""
@@ -165,6 +166,7 @@ class HttpService:
         assert observer is not None
 
         def send() -> None:
+            self._late.pop(number, None)
             if call.key is not None:
                 self._in_flight[call.key] -= 1
             observer.answering(number)
@@ -179,7 +181,7 @@ class HttpService:
         if delay_s == 0:
             send()
         else:
-            self._late.add(asyncio.get_running_loop().call_later(delay_s, send))
+            self._late[number] = asyncio.get_running_loop().call_later(delay_s, send), answer
 
     def _circumstances(self, call: Call, treatment: Treatment) -> Circumstances:
         return Circumstances(

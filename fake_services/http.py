@@ -113,7 +113,7 @@ class HttpProtocol(asyncio.Protocol):
             self._close()
         else:
             http.start_next_cycle()
-            if http.trailing_data[0]:
+            if any(http.trailing_data):  # bytes, or that the other side has left meanwhile
                 asyncio.get_running_loop().call_soon(self._advance)
         return True
 

@@ -17,6 +17,16 @@ NO_FAULTS = "none"
 """As the one kind of ``faults``: not even the scenario's own changes."""
 
 
+class Shard(msgspec.Struct, frozen=True):
+    """The ``number``-th of ``of`` parts of a campaign, counted from 1; as text 1/3."""
+
+    number: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What a campaign does. All but ``jobs``, ``runs`` and ``work_root`` decide its identity."""
 
@@ -37,6 +47,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     soak_s: float | None = None
     only: tuple[str, ...] = ()
+    shard: Shard | None = None
     fresh: bool = False
     jobs: int = 1
     runs: str = str(DEFAULT_RUNS)

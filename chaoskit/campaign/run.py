@@ -16,6 +16,14 @@ from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.judging import judge_again
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.planning import first_schedules
+from chaoskit.campaign.sharding import (
+    CAMPAIGN,
+    check_shard,
+    most_of,
+    put_share,
+    share,
+    share_of,
+)
 from chaoskit.campaign.soaking import RepeatsStarted, Soaking, SoakStarted, soak_of
 from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
 from chaoskit.campaign.trials import BOUNDED, FULL, Result
@@ -102,11 +110,13 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
         executor: where trials run; local processes by default.
 
     Raises:
-        UsageError: the target, a point or a service does not exist.
+        UsageError: the target, a point or a service does not exist; a shard cannot be made.
         HarnessError: chaoskit itself failed.
     """
+    check_shard(options)
     loaded = load(options.target)
-    key = identity(msgspec.json.encode(_essential(options)), sources(loaded))
+    files = sources(loaded)
+    key = identity(msgspec.json.encode(_essential(options)), files)
     store, resumed = open_campaign(
         Path(options.runs), Path(options.target.label).stem, key, fresh=options.fresh
     )
@@ -116,6 +126,9 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
             if loaded.scenario.task is not None:
                 store.put("forked", "yes")
             store.put("settled", ", ".join(loaded.scenario.settled))
+            if options.shard is not None:
+                whole = msgspec.structs.replace(_essential(options), shard=None)
+                store.put(CAMPAIGN, identity(msgspec.json.encode(whole), files))
         yield Started(store.folder, loaded.title, resumed, len(store.known()))
         own = Workers(options.jobs, close_session) if executor is None else None
         campaign = _Campaign(options, store, executor or own)
@@ -173,7 +186,6 @@ class _Campaign:
                 wave = self._next_wave(number - 1)
             if not wave:
                 break
-            yield WaveStarted(number, len(wave), sum(str(s) in self._known for s in wave))
             yield from self._run_wave(number, wave)
             if self._why:
                 break
@@ -283,16 +295,17 @@ class _Campaign:
     def _next_wave(self, wave: int) -> list[Schedule]:
         trials = dict(self._store.histories(wave))
         further = list(next_wave(trials, self._options.mechanisms))
-        return sample(further, self._options.max_points, self._options.seed + wave)
+        most = most_of(self._options.max_points, self._options.shard)
+        return sample(further, most, self._options.seed + wave)
 
     def _run_wave(self, number: int, wave: list[Schedule]) -> Iterator[CampaignEvent]:
         self._resumes = self._how_far(len(wave))
         self._plan_file = "" if self._why_real else str(self._store.put_plan(number, wave))
+        mine = self._mine(number, wave)
         waiting = [
-            (position, schedule)
-            for position, schedule in enumerate(wave)
-            if str(schedule) not in self._known
+            (place, schedule) for place, schedule in mine if str(schedule) not in self._known
         ]
+        yield WaveStarted(number, len(mine), len(mine) - len(waiting))
         batches = self._batches(number, waiting)
         batches.reverse()
         running: dict[Future[bytes], list[tuple[int, Schedule]]] = {}
@@ -309,6 +322,17 @@ class _Campaign:
                 for (position, schedule), result in zip(batch, _results(future), strict=True):
                     yield TrialDone(self._book(number, position, schedule, result))
 
+    def _mine(self, number: int, wave: list[Schedule]) -> Batch:
+        """The trials of a wave that are this campaign's own, with their places in it."""
+        shard = self._options.shard
+        if shard is None or number > 1:
+            return list(enumerate(wave))
+        places = share_of(self._store)
+        if places is None:
+            places = share(wave, self._worlds(), shard)
+            put_share(self._store, wave, places)
+        return [(place, wave[place]) for place in places]
+
     def _how_far(self, trials: int) -> str:
         """Whether resumes are followed to their end: always, unless that would take long."""
         chosen = self._options.resumes
@@ -323,13 +347,22 @@ class _Campaign:
         """What a worker is given at a time."""
         if self._why_real or not waiting:
             return singles(waiting)
-        if number == 1 and not self._store.album.exists():
+        worlds = self._worlds() if number == 1 else {}
+        whole = 1 < number < self._options.depth
+        return together(waiting, worlds, self._options.jobs, whole=whole)
+
+    def _worlds(self) -> dict[str, str]:
+        """The world after each fault of the first wave, by schedule, as far as it is copied.
+
+        The first attempt is recorded for that, once for all workers.
+        """
+        if self._why_real:
+            return {}
+        if not self._store.album.exists():
             recording = msgspec.structs.replace(self._trials(1, []), record=True)
             worlds = _done(self._submit(recording)).worlds
             self._store.put("worlds", msgspec.json.encode(worlds).decode())
-        worlds = msgspec.json.decode(self._store.get("worlds") or "{}", type=dict[str, str])
-        whole = 1 < number < self._options.depth
-        return together(waiting, worlds if number == 1 else {}, self._options.jobs, whole=whole)
+        return msgspec.json.decode(self._store.get("worlds") or "{}", type=dict[str, str])
 
     def _out_of_time(self) -> bool:
         limit = self._options.max_time_s

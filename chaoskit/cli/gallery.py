@@ -39,6 +39,9 @@ DEMO = {
 GALLERY_POINTS = 32
 """The gallery is many small scenarios: two dozen points are all windows of most of them."""
 
+SHORT = "few"
+"""How a file calls a short form of its scenario, which says as much of what the harness sees."""
+
 _ROOT = click.option(
     "--root", type=click.Path(path_type=Path, file_okay=False), default=Path(), help="Project root."
 )
@@ -76,7 +79,7 @@ def gallery(root: Path, max_points: int, seed: int, jobs: str, runs: Path) -> in
     """
     out = console()
     number = jobs_number(jobs)
-    every = [_options(path, seed, max_points, "1", runs) for path in _files(root)]
+    every = [_options(_short(path), seed, max_points, "1", runs) for path in _files(root)]
     if len(every) == 1:
         every = [msgspec.structs.replace(every[0], jobs=number)]
     rows = []
@@ -177,7 +180,17 @@ def _files(root: Path) -> list[Path]:
     return found
 
 
-def _options(path: Path, seed: int, max_points: int, jobs: str, runs: Path) -> Options:
+def _short(path: Path) -> str:
+    """The short form of a long scenario, where its file has one; else its scenario."""
+    short = f"{path}:{SHORT}"
+    try:
+        load(Target(scenario=short))
+    except ChaoskitError:  # it has none, or cannot be loaded, which its row will say
+        return str(path)
+    return short
+
+
+def _options(path: Path | str, seed: int, max_points: int, jobs: str, runs: Path) -> Options:
     return Options(
         target=Target(scenario=str(path)),
         seed=seed,

@@ -22,6 +22,7 @@ MESSAGE_MOST = 20_000
 
 
 _COMMANDS = {
+    "init": ("chaoskit.cli.init", "init"),
     "run": ("chaoskit.cli.run", "run"),
     "demo": ("chaoskit.cli.gallery", "demo"),
     "gallery": ("chaoskit.cli.gallery", "gallery"),
@@ -90,7 +91,7 @@ def cli() -> None:
 def split_command(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
     """``chaoskit run … -- COMMAND``: our words, and the task's (None where there is no ``--``)."""
     words = list(arguments)
-    if words[:1] == ["run"] and "--" in words:
+    if words[:1] in (["run"], ["init"]) and "--" in words:
         at = words.index("--")
         return words[:at], tuple(words[at + 1 :])
     return words, None

@@ -175,6 +175,8 @@ def open_books(
     text = os.fspath(place)
     scheme, found, _ = text.partition("://")
     if not found:
+        if text.startswith(("postgresql:/", "postgres:/")):
+            raise Misuse(f"{text} is a URL that a Path has shortened: give it as a text")
         from chaoskit.runtime.store import SqliteBooks
 
         return SqliteBooks(Path(text).resolve(), durability, create=create)

@@ -47,7 +47,8 @@ def open_run(  # noqa: PLR0913
     """Start the run, or resume it, or find it finished: the store knows which.
 
     Args:
-        path: the SQLite file of the store, made if there is none; it may hold many runs.
+        path: the SQLite file of the store, or the URL ``postgresql://…`` of a database that it is
+            in (the extra ``chaoskit[postgres]``); made if there is none; it may hold many runs.
         inputs: what the whole task depends on, any JSON value, None if it has none. A mapping is
             compared per key. Asked for each time, so that leaving it out is never taken for
             "as before".

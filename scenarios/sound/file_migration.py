@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import smtplib
+from dataclasses import replace
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from chaoskit.runtime import Effect, open_run
 
 PACKAGES = (asyncio, email, json)
 SOURCE = "src"
+FEW = 6
 
 
 def prepare(folder: Path, seed: int) -> None:
@@ -35,6 +37,12 @@ def prepare(folder: Path, seed: int) -> None:
         shutil.copytree(
             home, folder / SOURCE / package.__name__, ignore=shutil.ignore_patterns("__pycache__")
         )
+
+
+def _prepare_few(folder: Path, seed: int) -> None:
+    prepare(folder, seed)
+    for file in sorted((folder / SOURCE).rglob("*.py"))[FEW:]:
+        file.unlink()
 
 
 def main() -> None:
@@ -118,3 +126,5 @@ scenario = Scenario(
     outputs=("src/**/*.py",),
     checkpoints=("run.db",),
 )
+
+few = replace(scenario, title="the same with six files", prepare=_prepare_few)

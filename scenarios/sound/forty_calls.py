@@ -7,6 +7,7 @@ being written in one transaction.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import _shop as shop
@@ -73,4 +74,8 @@ scenario = Scenario(
     inputs=shop.customers,
     checkpoints=("run.db",),
     tables=TABLES,
+)
+
+few = replace(
+    scenario, title="the same with four customers", inputs=lambda seed: shop.customers(seed, 4)
 )

@@ -72,6 +72,33 @@ def test_an_unknown_operation_in_a_behaviour_is_refused(tmp_path: Path) -> None:
         serve(tmp_path, lambda url, _: post(url), Watcher(), ["lose-reply@notes.nota#1"])
 
 
+@pytest.mark.parametrize(
+    "behaviour", ["late-reply:30ms@notes.note#1", "late-reply:1h@notes.note#1"]
+)
+def test_a_sender_that_left_before_a_late_answer_is_not_waited_for(
+    tmp_path: Path, behaviour: str
+) -> None:
+    """Its connection ends with the answer that nobody reads, or when the world is made new."""
+    request = b"POST /notes HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na"
+    watcher = Watcher()
+
+    async def talk(url: str, service: HttpService) -> object:
+        _, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        writer.write(request)
+        while "applied 1" not in watcher.seen:  # noqa: ASYNC110 - the observer is told on this very loop
+            await asyncio.sleep(0)
+        writer.close()
+        await writer.wait_closed()
+        if "ms@" not in behaviour:
+            for _ in range(8):  # until it has been seen to leave
+                await asyncio.sleep(0)
+            service.reset(1, ())
+        return await service.quiesce(10)
+
+    found, _ = serve(tmp_path, talk, watcher, [behaviour.replace("1h", "3600000ms")])
+    assert found is True
+
+
 def test_quiesce_waits_for_what_a_dead_sender_had_sent(tmp_path: Path) -> None:
     """Bytes that lay in the socket when the sender closed it are applied before quiesce returns."""
     request = b"POST /notes HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na"

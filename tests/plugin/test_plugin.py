@@ -119,3 +119,35 @@ def test_a_suite_without_chaos_tests_loads_nothing_of_chaoskit(pytester: pytest.
         """
     )
     pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_shards_of_a_suite_divide_each_campaign(pytester: pytest.Pytester) -> None:
+    """Under --chaos-shard a test runs its part and says what it left to the others; one for which
+    nothing is left is skipped, and what is no shard is refused.
+    """
+    pytester.makepyfile(
+        f"""
+        def test_it(chaos):
+            try:
+                chaos.run(r"{BROKEN}", points=4)
+            finally:
+                if chaos.report is not None:
+                    said = [s for s in chaos.report.summary.not_tested if "other shards" in s]
+                    print("trials", chaos.report.summary.trials, *said)
+        """
+    )
+    trials = []
+    for shard in ("1/2", "2/2"):
+        result = pytester.runpytest_subprocess(f"--chaos-shard={shard}", "-s")
+        found = re.search(rf"trials (\d+) (\d+) trials .*this is {shard}", result.stdout.str())
+        assert found, result.stdout.str()
+        trials.append((int(found[1]), int(found[2])))
+    (own, left), (other_own, other_left) = trials
+    assert own == other_left > 0
+    assert other_own == left > 0
+    result = pytester.runpytest_subprocess("--chaos-shard=900/900", "-rs")
+    result.assert_outcomes(skipped=1)
+    assert "nothing is left for shard 900/900" in result.stdout.str()
+    result = pytester.runpytest_subprocess("--chaos-shard=3/2")
+    result.assert_outcomes(failed=1)
+    assert "as in 1/3" in result.stdout.str()

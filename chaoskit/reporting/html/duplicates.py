@@ -81,7 +81,7 @@ def _row(identity: Identity, entry: _Found, expectation: Expectation) -> Duplica
         operation=plain(identity.operation),
         who=plain(effect.who, FIELD_MOST),
         what=plain(effect.what or effect.operation, FIELD_MOST),
-        which=_fields(pair for pair in identity.fields if pair in _telling(identity, expectation)),
+        which=_fields(_telling(identity, effect.who, expectation)),
         identity=_fields(identity.fields),
         amount=money.in_words({amount[0]: amount[1]}) if amount else "",
         expected=extra.expected,
@@ -94,15 +94,15 @@ def _row(identity: Identity, entry: _Found, expectation: Expectation) -> Duplica
     )
 
 
-def _telling(identity: Identity, expectation: Expectation) -> Fields:
+def _telling(identity: Identity, who: str, expectation: Expectation) -> Fields:
     """The fields with a value that not every expected effect of the operation has.
 
-    An amount has a column of its own; it is left out where other fields tell enough.
+    The amount and who it is have columns of their own; they are left out where others tell enough.
     """
     same = [other for other in expectation.counts if other.operation == identity.operation]
     common = set(identity.fields).intersection(*(other.fields for other in same))
     own = tuple(pair for pair in identity.fields if pair not in common) or identity.fields
-    return tuple(pair for pair in own if pair[0] != "amount") or own
+    return tuple(pair for pair in own if pair[0] != "amount" and pair[1] != who) or own
 
 
 def _fields(fields: Iterable[tuple[str, str]]) -> str:

@@ -50,16 +50,16 @@ function duplicatesTable(duplicates, trials, open) {
   if (!duplicates.length) return null;
   const people = duplicates.some((d) => d.who);
   const columns = [
-    { name: "What", width: "minmax(0, 1.5fr)", text: (d) => d.what },
+    { name: "What", width: "minmax(0, 1.7fr)", text: (d) => d.what },
     { name: "Which", width: "minmax(0, 2fr)", text: (d) => d.which },
     { name: "Amount", width: "6.5em", kind: "n", text: (d) => d.amount },
-    { name: "Expected", width: "4.6em", kind: "n", text: (d) => String(d.expected), by: (d) => d.expected },
+    { name: "Expected", width: "5.2em", kind: "n", text: (d) => String(d.expected), by: (d) => d.expected },
     { name: "Seen", width: "4em", kind: "n", text: (d) => String(d.seen), by: (d) => d.seen, look: (d) => d.allowed ? "" : "o-invalid" },
-    { name: "Attempts", width: "4.8em", text: (d) => d.attempts },
-    { name: "Keys", width: "minmax(0, 1.4fr)", text: (d) => d.keys },
+    { name: "Attempts", width: "5.4em", text: (d) => d.attempts },
+    { name: "Keys", width: "minmax(0, 1fr)", text: (d) => d.keys },
     { name: "Trials", width: "4em", kind: "n", text: (d) => d.number.toLocaleString("en"), by: (d) => d.number },
   ];
-  if (people) columns.unshift({ name: "Who", width: "minmax(0, 1.3fr)", text: (d) => d.who });
+  if (people) columns.unshift({ name: "Who", width: "minmax(0, 2fr)", text: (d) => d.who });
   const list = new List(byId("duplicates-table"), {
     label: "Duplicate effects", rows: duplicates, height: 34, least: people ? 980 : 860, columns,
     open: (row) => open(row.trials[0]),
