@@ -38,7 +38,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     be large. ``plan`` is the file with all schedules of the wave, for those who run them from
     snapshots; ``numbers`` are the places of this job's in it. ``trace``: every call is told of,
     ``lines``: every line of a Python task.
-    ``album``: the file in which workers share what they go on from; ``record``: only make it.
+    ``record``: only look at the first attempt, for which states are equal.
     ``locate``: only see which line of the task is running at these points.
     ``keep`` names the folder for each trial's artefacts, should it fail. ``take``: only so many
     leading items of the inputs.
@@ -54,7 +54,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     locate: tuple[str, ...] = ()
     trace: bool = False
     lines: bool = False
-    album: str = ""
     record: bool = False
     resumes: str = FULL
     skip_sleeps: bool = False
@@ -167,7 +166,7 @@ class Session:
     def _darkroom_for(self, job: Job, supervisor: Supervisor) -> Darkroom:
         """The snapshots that belong to this job's plan."""
         if self._darkroom is None or self._darkroom[0] != job.plan:
-            self._darkroom = job.plan, Darkroom(supervisor, job.resumes, job.album)
+            self._darkroom = job.plan, Darkroom(supervisor, job.resumes)
         return self._darkroom[1]
 
     async def _ready(self, job: Job) -> Supervisor:

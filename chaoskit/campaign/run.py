@@ -244,7 +244,6 @@ class _Campaign:
         seconds = self._seconds()
         self._store.put("seconds", f"{seconds:.3f}")
         self._store.put("finished", why or "complete")
-        self._store.album.unlink(missing_ok=True)
         return Finished(self._store.folder, seconds, why)
 
     def _seconds(self) -> float:
@@ -354,11 +353,12 @@ class _Campaign:
     def _worlds(self) -> dict[str, str]:
         """The world after each fault of the first wave, by schedule, as far as it is copied.
 
-        The first attempt is recorded for that, once for all workers.
+        One worker looks at the first attempt for that. Each of them goes on from copies of its own:
+        what a task stores of paths and ports holds for one worker only.
         """
         if self._why_real:
             return {}
-        if not self._store.album.exists():
+        if self._store.get("worlds") is None:
             recording = msgspec.structs.replace(self._trials(1, []), record=True)
             worlds = _done(self._submit(recording)).worlds
             self._store.put("worlds", msgspec.json.encode(worlds).decode())
@@ -393,7 +393,6 @@ class _Campaign:
             numbers=tuple(position for position, _ in batch),
             expectation=str(self._store.expectation_file),
             plan=self._plan_file,
-            album=str(self._store.album),
             trace="calls" in self._options.mechanisms and wave < self._options.depth,
             lines="lines" in self._options.mechanisms and wave < self._options.depth,
             keep=tuple(str(self._store.artefacts(wave, position)) for position, _ in batch),

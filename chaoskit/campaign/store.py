@@ -307,11 +307,6 @@ class Store:
         file.write_bytes(msgspec.json.encode([str(schedule) for schedule in schedules]))
         return file
 
-    @property
-    def album(self) -> Path:
-        """What workers share of the run that trials go on from, until the campaign is finished."""
-        return (self.folder / "album.msgpack").resolve()
-
     def artefacts(self, wave: int, position: int) -> Path:
         """Where the artefacts of one failed trial go."""
         return self.folder / "trials" / f"{wave}-{position:05d}"

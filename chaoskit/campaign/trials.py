@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
@@ -25,7 +24,6 @@ from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Fault, Schedule
-from chaoskit.trial.albums import read, written
 from chaoskit.trial.horizon import Horizon, Undisturbed
 from chaoskit.trial.snapshots import Album, Snapshot, scene
 from chaoskit.trial.supervisor import Resumed, Supervisor
@@ -115,10 +113,8 @@ class _Twin:
 class Darkroom:
     """The snapshots of one supervisor, and what was learnt from each state."""
 
-    def __init__(self, supervisor: Supervisor, resumes: str = FULL, shared: str = "") -> None:
+    def __init__(self, supervisor: Supervisor, resumes: str = FULL) -> None:
         self._supervisor = supervisor
-        self._shared = Path(shared) if shared else None
-        self._late: Album | None = None
         self._albums: dict[Schedule, Album] = {}
         self._twins: dict[tuple[bytes, int], _Twin] = {}
         self._confirmed: set[tuple[str, frozenset[str]]] = set()
@@ -184,20 +180,14 @@ class Darkroom:
         return result
 
     async def record(self, plan: Plan, expectation: Expectation) -> dict[str, str]:
-        """Look at the first attempt, and write it down for other workers.
+        """Look at the first attempt.
 
         Returns:
-            The world after each last fault, by the text of the schedule.
+            The world after each last fault, by the text of the schedule. What is equal here is so
+            in another worker's copies, whose bytes may differ: paths, ports and salts are its own.
         """
         await self._begin(plan, expectation, learn=False)
         album = await self._album(Schedule(), plan)
-        if self._shared is not None and self._supervisor.recorded is not None:
-            contents = self._supervisor.world.contents
-            data = written(album, self._supervisor.recorded, self._undisturbed, contents)
-            if data is not None:
-                fresh = self._shared.with_suffix(".new")
-                fresh.write_bytes(data)
-                fresh.replace(self._shared)
         faults = (fault for fault in plan.get(Schedule(), ()) if not fault.is_late)
         known = ((fault, album.get(scene(fault))) for fault in faults)
         return {str(Schedule(((f,),))): s.world.hex() for f, s in known if s is not None}
@@ -252,28 +242,13 @@ class Darkroom:
             return None
         before, last = _beginning(schedule), _last(schedule)
         album = await self._album(before, plan)
-        found = album.get(scene(last))
-        if found is not None and last.is_late and found.late is None and not before.attempts:
-            return (await self._own_late(plan)).get(scene(last))
-        return found
-
-    async def _own_late(self, plan: Plan) -> Album:
-        """What is in flight stays with the service that has it: another worker's is not ours."""
-        if self._late is None:
-            late = [fault for fault in plan.get(Schedule(), ()) if fault.is_late]
-            self._late = await self._supervisor.record(late)
-        return self._late
+        return album.get(scene(last))
 
     async def _album(self, before: Schedule, plan: Plan) -> Album:
         found = self._albums.get(before)
         if found is not None:
             return found
         since = None
-        if not before.attempts and self._shared is not None and self._shared.exists():
-            contents = self._supervisor.world.contents
-            album = read(self._shared.read_bytes(), self._undisturbed, contents)
-            self._albums[before] = album
-            return album
         if before.attempts:
             snapshot = await self._snapshot(before, plan)
             if snapshot is None:
@@ -293,8 +268,7 @@ class Darkroom:
         """Only the way to the next album is kept: copies take room."""
         for old in [s for s in self._albums if len(s.attempts) >= depth]:
             del self._albums[old]
-        albums = (*self._albums.values(), self._late or {})
-        kept = [s for album in albums for s in album.values()]
+        kept = [s for album in self._albums.values() for s in album.values()]
         undisturbed = self._undisturbed.trees if self._undisturbed is not None else ()
         self._supervisor.world.keep_only(kept, undisturbed)
 

@@ -84,10 +84,6 @@ class Contents:
             return self._beside[digest]
         return self._kept[digest]
 
-    def those(self, digests: Iterable[bytes]) -> dict[bytes, bytes]:
-        """The contents that are kept under these; what is none of them is passed over."""
-        return {one: self._kept[one] for one in digests if one in self._kept}
-
     @property
     def full(self) -> bool:
         """Whether no further copies should be made."""

@@ -42,9 +42,6 @@ class Resumed(NamedTuple):
 class Supervisor(Attempts):
     """One scenario's trials; those of `Attempts`, and those that begin at a copy of the world."""
 
-    recorded: History | None = None
-    """The whole run of the last `record`."""
-
     async def survey(self) -> tuple[History, History]:
         """Two undisturbed runs; the second one in a world that is as different as it may be.
 
@@ -129,7 +126,6 @@ class Supervisor(Attempts):
             self._horizon = self._durable = None
         if learn is not None:
             learn.events, learn.end = history.events, self.world.save_files()
-        self.recorded = history
         return album
 
     def _snapshot(self, attempt: int, late: LateRequest | None) -> Snapshot:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from chaoskit.campaign.mechanisms import best
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.run import Finished, run
 from chaoskit.campaign.store import Store
@@ -220,3 +221,48 @@ def test_a_campaign_says_why_it_takes_no_snapshots(tmp_path: Path, name: str) ->
         real = [trial.real for trial in store.trials() if trial.wave == 1]
         assert all(real) is bool(why)
         assert len(real) > 5
+
+
+REMEMBERS = """
+import http.client, json, os, urllib.parse
+from chaoskit import Scenario
+
+def main():
+    if not os.path.exists("known.json"):
+        with open("new", "w") as file:
+            json.dump({"here": os.getcwd(), "url": os.environ["CHAOSKIT_PAYMENTS_URL"]}, file)
+        os.rename("new", "known.json")
+    with open("known.json") as file:
+        known = json.load(file)
+    url = urllib.parse.urlsplit(known["url"])
+    for n in range(1, 5):
+        done = os.path.join(known["here"], f"done-{n}")
+        if not os.path.exists(done):
+            shop = http.client.HTTPConnection(url.hostname, url.port)
+            shop.request("POST", "/v1/charges", f"amount={n}00&currency=eur&source=tok_visa",
+                         {"Authorization": "Bearer sk_test_x", "Idempotency-Key": f"key-{n}",
+                          "Content-Type": "application/x-www-form-urlencoded"})
+            assert shop.getresponse().status == 200
+            open(done, "w").close()
+
+scenario = Scenario(task=main, services=("payments",))
+"""
+
+
+def test_a_task_may_store_paths_and_addresses_whichever_worker_goes_on(tmp_path: Path) -> None:
+    """Each worker goes on from its own copies: folder and ports in them are still there."""
+    file = tmp_path / "remembers.py"
+    file.write_text(REMEMBERS)
+    options = Options(
+        target=Target(scenario=str(file)),
+        mechanisms=best(),
+        runs=str(tmp_path / "runs"),
+        jobs=2,
+    )
+    *_, last = run(options)
+    assert isinstance(last, Finished)
+    with Store(last.folder) as store:
+        judged = {trial.schedule: trial.judgement for trial in store.trials()}
+    assert len(judged) > 20
+    wrong = {text: one.unknowns for text, one in judged.items() if one.verdict != "VALID"}
+    assert not wrong
