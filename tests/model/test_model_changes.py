@@ -33,7 +33,7 @@ WAYS: list[dict[str, object]] = [
 ]
 
 
-@pytest.mark.parametrize("ways", [*WAYS, WAYS[0] | WAYS[1] | WAYS[2] | WAYS[3]], ids=str)
+@pytest.mark.parametrize("ways", [*WAYS, WAYS[0] | WAYS[1] | WAYS[2] | WAYS[3]], ids="+".join)
 def test_one_way_or_several_make_a_change(ways: dict[str, object]) -> None:
     """Each of the five is enough; a correct task then refuses, unless it is said otherwise."""
     change = Change(**ways)  # type: ignore[arg-type]
