@@ -69,7 +69,8 @@ class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What a campaign found, and what it did not look at. The JSON report is this, encoded.
 
-    ``late`` and ``power_cuts`` are the trials in which a request landed late or power was lost.
+    ``late`` and ``power_cuts`` are the trials in which a request landed late or power was lost,
+    ``other_faults`` those of the first wave in which anything but a kill or these took place.
     ``states`` counts the different durable states that were copied, 0 where none was.
     """
 
@@ -98,6 +99,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
     late: int = 0
     power_cuts: int = 0
+    other_faults: int = 0
     states: int = 0
     soak: SoakReport | None = None
     shrunk: tuple[Shrunken, ...] = ()
@@ -152,6 +154,7 @@ def summarize(store: Store, title: str = "") -> Summary:
         remarks=remarks(store, trials),
         late=sum(f.is_late for t in first if (f := _first_fault(t))),
         power_cuts=sum(f.is_power for t in first if (f := _first_fault(t))),
+        other_faults=sum(_is_other(t) for t in first),
         states=len({t.world for t in trials if t.world}),
         volatile=expectation.volatile,
         run=str(_relative(store.folder)),
@@ -168,10 +171,19 @@ def _mechanisms(options: Options) -> tuple[str, ...]:
 
 
 def _first_fault(trial: StoredTrial) -> Fault | None:
-    """What the first attempt suffered, if that was one thing at a known point."""
+    """The kill of a trial, if it is one alone at a known point."""
     schedule = parse_schedule(trial.schedule)
     faults = schedule.faults_of(1)
-    return faults[0] if len(faults) == 1 and not schedule.timed else None
+    alone = len(schedule.attempts) == len(faults) == 1 and schedule.copied
+    return faults[0] if alone and not schedule.timed else None
+
+
+def _is_other(trial: StoredTrial) -> bool:
+    schedule = parse_schedule(trial.schedule)
+    kills = {"kill", "kill-leader"}
+    return not schedule.copied and any(
+        fault.action not in kills for faults in schedule.attempts for fault in faults
+    )
 
 
 def missed_by_time(trial: StoredTrial) -> bool:
@@ -207,7 +219,7 @@ def _reported(
     return [
         ReportedFinding(
             kind=finding.kind,
-            point=str(last[0].point) if last else "none",
+            point=str(last[0] if last[0].is_prelude else last[0].point) if last else "none",
             schedule=trial.schedule,
             operation=finding.operation,
             subject=finding.subject,

@@ -144,6 +144,8 @@ def _facts(summary: Summary) -> RenderableType:
     ways = [*summary.mechanisms]
     if summary.late:
         ways.append(f"{summary.late} requests that land late")
+    if summary.other_faults:
+        ways.append(f"{summary.other_faults} trials of other faults")
     if summary.power_cuts:
         ways.append(f"{summary.power_cuts} losses of power")
     table.add_row("mechanisms", ", ".join(ways))
