@@ -22,8 +22,25 @@ from chaoskit.trial.loading import load
 ROOT = Path(__file__).resolve().parents[1]
 BROKEN = sorted((ROOT / "scenarios" / "broken").glob("[!_]*.py"))
 SOUND = sorted((ROOT / "scenarios" / "sound").glob("[!_]*.py"))
-LARGE = {"backfill": 6, "forty_calls": 25, "file_migration": 25}
+LARGE = {"backfill": 3, "forty_calls": 25, "file_migration": 25}
 MOST = 40
+
+ORDINARY = {
+    *("record_after_effect", "lagging_record", "cursor_at_fetch", "zombie", "torn_checkpoint"),
+    *("half_applied", "bound_by_arrival", "whole_file_hash", "stale_approval", "stale_lock"),
+    *("coarse_key", "cancel_forgotten", "late_notice", "done_before_the_end", "left_behind"),
+    *("no_checkpoint", "options_forgotten", "forty_calls", "one_owner", "looks_again", "fenced"),
+    *("code_by_step", "cancel_lasts", "log_with_an_end", "ordered_notices", "poison_stops"),
+}
+"""One of each class and of each finding, and twins. The others are run by ``make gallery``, and by
+``make exhaustive``."""
+
+
+def each(files: list[Path]) -> list[object]:
+    """The files as parameters, those that are not ordinary for ``make exhaustive`` only."""
+    rare = pytest.mark.exhaustive
+    return [pytest.param(f, id=f.stem, marks=[] if f.stem in ORDINARY else rare) for f in files]
+
 
 CLASSES = {
     *("DUP", "REDO", "LOST", "TWO", "TORN", "HALF"),
@@ -51,7 +68,7 @@ def explore(tmp_path: Path, file: Path, most: int) -> Summary:
         return summarize(store)
 
 
-@pytest.mark.parametrize("file", BROKEN, ids=lambda f: f.stem)
+@pytest.mark.parametrize("file", each(BROKEN))
 def test_a_broken_scenario_is_caught_by_its_named_finding_and_nothing_else(
     tmp_path: Path, file: Path
 ) -> None:
@@ -66,7 +83,7 @@ def test_a_broken_scenario_is_caught_by_its_named_finding_and_nothing_else(
     assert {f"`{schedule}`" for schedule in row.found.values()} == set(ROWS[file.stem][1])
 
 
-@pytest.mark.parametrize("file", SOUND, ids=lambda f: f.stem)
+@pytest.mark.parametrize("file", each(SOUND))
 def test_a_sound_scenario_is_valid(tmp_path: Path, file: Path) -> None:
     """No false alarm, in the real tasks nor in the twins; every fault has landed."""
     summary = explore(tmp_path, file, LARGE.get(file.stem, MOST))

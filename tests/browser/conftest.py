@@ -88,7 +88,7 @@ class Browser:
         ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """One browser for all tests."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
@@ -126,7 +126,7 @@ def page_of(run: Path, file: Path) -> Path:
     return file
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def pages(
     campaigns: Mapping[str, Path],
     tmp_path_factory: pytest.TempPathFactory,

@@ -20,6 +20,9 @@ pytestmark = needs_postgres
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "postgres"
 FAMILIES = ("forty_calls", "file_migration", "backfill")
+ORDINARY = "forty_calls"
+"""The others are run by ``make exhaustive``."""
+
 WINDOWS = ("received", "applied", "answered")
 
 
@@ -59,7 +62,10 @@ def is_valid_at_every_commit(scenario: str, runs: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(f, marks=[] if f == ORDINARY else pytest.mark.exhaustive) for f in FAMILIES],
+)
 def test_a_kill_on_either_side_of_any_commit_does_no_harm(tmp_path: Path, family: str) -> None:
     """With a short input: every commit, before the server has it, before its answer, after it."""
     is_valid_at_every_commit(f"{family}.py:few", tmp_path)

@@ -67,6 +67,7 @@ def confirmed(summary: Summary) -> set[str]:
         return {f.fingerprint for t in store.trials() if t.real for f in t.judgement.findings}
 
 
+@pytest.mark.exhaustive
 def test_a_sound_task_is_valid_from_snapshots_also_with_two_kills(tmp_path: Path) -> None:
     """No copy shows anything on the forty calls, and few processes are killed for it."""
     summary = campaign(tmp_path, "sound/forty_calls", max_points=48, depth=2, jobs=2, in_flight=())

@@ -47,7 +47,7 @@ def test_what_is_drawn_has_a_text_and_can_be_done(schedule: Schedule) -> None:
     """It comes back from its text, and a trial refuses none of it."""
     assert parse_schedule(str(schedule)) == schedule
     assert schedule.attempts
-    known = Scenario(task=print, changes={"price": Change(env={"A": "b"})})
+    known = Scenario(task=print, services=("p",), changes={"price": Change(env={"A": "b"})})
     circumstances = Circumstances(known, [_Service()], ROOT)  # type: ignore[list-item]
     circumstances.check(schedule)
     assert len([f for faults in schedule.attempts for f in faults if not f.is_prelude]) <= 3

@@ -121,6 +121,7 @@ def test_a_suite_without_chaos_tests_loads_nothing_of_chaoskit(pytester: pytest.
     pytester.runpytest_subprocess().assert_outcomes(passed=1)
 
 
+@pytest.mark.exhaustive
 def test_shards_of_a_suite_divide_each_campaign(pytester: pytest.Pytester) -> None:
     """Under --chaos-shard a test runs its part and says what it left to the others; one for which
     nothing is left is skipped, and what is no shard is refused.

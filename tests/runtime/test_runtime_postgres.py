@@ -213,7 +213,9 @@ def attempt(task: str, folder: Path, address: Address, crossing: int) -> tuple[i
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["looked_up", "atomic_postgres"])
+@pytest.mark.parametrize(
+    "task", [pytest.param("looked_up", marks=pytest.mark.exhaustive), "atomic_postgres"]
+)
 def test_a_kill_between_any_two_records_leaves_each_effect_once(
     task: str, databases: OwnServer, tmp_path: Path
 ) -> None:
