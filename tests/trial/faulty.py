@@ -81,9 +81,15 @@ def index_of(
     )
 
 
-def no_process_is_left() -> bool:
-    """Whether everything that we have started is gone, but for multiprocessing's own helper."""
-    return not [p for p in psutil.Process().children(recursive=True) if not _is_helper(p)]
+def standing() -> frozenset[int]:
+    """The processes that were started before a test: servers and helpers that others share."""
+    return frozenset(child.pid for child in psutil.Process().children())
+
+
+def no_process_is_left(before: frozenset[int] = frozenset()) -> bool:
+    """Whether all that was started since ``before`` is gone, but for multiprocessing's helper."""
+    fresh = [child for child in psutil.Process().children() if child.pid not in before]
+    return not [process for process in fresh if not _is_helper(process)]
 
 
 def _is_helper(process: psutil.Process) -> bool:

@@ -17,7 +17,7 @@ from chaoskit.trial import faketime
 from chaoskit.trial.preludes import covers
 from chaoskit.trial.supervisor import Supervisor
 from tests.trial.conftest import RunTask
-from tests.trial.faulty import charged, ends, no_process_is_left, said, scenario
+from tests.trial.faulty import charged, ends, no_process_is_left, said, scenario, standing
 from tests.trial.traced import with_supervisor
 
 KILLED = "kill@payments.charge#1.applied"
@@ -27,8 +27,9 @@ WEEK_S = 7 * 86400
 @pytest.fixture(autouse=True)
 def _nothing_stays() -> Iterator[None]:
     """After each trial no process of it is left."""
+    before = standing()
     yield
-    assert no_process_is_left()
+    assert no_process_is_left(before)
 
 
 # Clocks.

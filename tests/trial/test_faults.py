@@ -24,7 +24,16 @@ from chaoskit.model.events import (
 from chaoskit.model.token import CommandSpec
 from chaoskit.trace.abi import this_abi
 from tests.trial.conftest import RunTask
-from tests.trial.faulty import asked, charged, ends, index_of, no_process_is_left, said, scenario
+from tests.trial.faulty import (
+    asked,
+    charged,
+    ends,
+    index_of,
+    no_process_is_left,
+    said,
+    scenario,
+    standing,
+)
 
 LONG = "60000ms"
 """A grace that no test waits for."""
@@ -33,8 +42,9 @@ LONG = "60000ms"
 @pytest.fixture(autouse=True)
 def _nothing_stays() -> Iterator[None]:
     """After each trial no process of it is left."""
+    before = standing()
     yield
-    assert no_process_is_left()
+    assert no_process_is_left(before)
 
 
 # Stop and interrupt.
