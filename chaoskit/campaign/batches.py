@@ -33,9 +33,10 @@ def together(
     """
     size = max(1, min(MOST, len(waiting) // (2 * workers)))
     alike = _groups(waiting, lambda schedule: worlds.get(str(schedule), "") or _way(schedule))
+    known = set(worlds.values())
     batches: list[Batch] = []
     for shared, group in alike.items():
-        parted = not whole and shared not in worlds.values()
+        parted = not whole and shared not in known
         pieces = list(_cut(group, size)) if parted else [group]
         for piece in pieces:
             if batches and len(batches[-1]) + len(piece) <= size:

@@ -128,11 +128,6 @@ def left_of(store: Store) -> Left:
         return Left(0, 0)
     own = set(mine)
     rest = [text for place, text in enumerate(plan_of_all(store)) if place not in own]
-    return Left(len(rest), sum(map(_kills_first, rest)))
-
-
-def _kills_first(text: str) -> bool:
-    """Whether a trial counts as one of a point: its first attempt suffers a kill and no more."""
-    schedule = parse_schedule(text)
-    faults = schedule.faults_of(1)
-    return len(faults) == 1 and faults[0].action == "kill" and not schedule.timed
+    alone = [parse_schedule(text).alone for text in rest]
+    points = [fault for fault in alone if fault is not None and fault.action == "kill"]
+    return Left(len(rest), len(points))

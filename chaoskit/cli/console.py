@@ -1,10 +1,25 @@
-"""Where reports go."""
+"""Where reports go, and how a few facts are laid out."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 
 def console() -> Console:
     """Standard output, in colour where it is a terminal (and NO_COLOR unset)."""
     return Console(highlight=False, soft_wrap=False)
+
+
+def labelled(rows: Iterable[tuple[str, str]], out: Console) -> None:
+    """Print each text beside its label."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, text in rows:
+        table.add_row(label, Text(text))
+    out.print(Padding(table, (0, 0, 0, 2), expand=False))

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from chaoskit.campaign.options import DEFAULT_RUNS
 from chaoskit.campaign.store import LATEST, Store, find_run
 from chaoskit.cli import completing
-from chaoskit.cli.console import console
+from chaoskit.cli.console import console, labelled
 from chaoskit.model.errors import unknown_name
 from chaoskit.reporting.differences import Change, Differences, Parting, compare
 from chaoskit.reporting.timeline import Line
@@ -80,7 +78,7 @@ def _show(found: Differences, out: Console) -> None:
         for change in changes:
             out.print()
             out.print(_headed(title, style, change))
-            _rows(_of(change), out)
+            labelled(_of(change), out)
     if not (found.fixed or found.new or found.remaining or found.untried):
         out.print("\nneither run shows a flaw")
     _show_points(found, out)
@@ -117,7 +115,7 @@ def _show_points(found: Differences, out: Console) -> None:
         if names:
             out.print()
             out.print(Text(f"{len(names)} points {title}", style="bold"))
-            _rows([("", _some(names))], out)
+            labelled([("", _some(names))], out)
 
 
 def _show_parting(parting: Parting, out: Console) -> None:
@@ -125,14 +123,14 @@ def _show_parting(parting: Parting, out: Console) -> None:
     was, now = parting.verdicts
     out.print(Text.assemble((parting.schedule, "bold"), f"  was {was}, is {now}"))
     if parting.number is None:
-        _rows([("", "the two trials do not part")], out)
+        labelled([("", "the two trials do not part")], out)
         return
     rows = [("alike", f"{parting.number} events")]
     if parting.shared is not None:
         rows.append(("after", _told(parting.shared)))
     rows.append(("before", _told(parting.before)))
     rows.append(("now", _told(parting.after)))
-    _rows(rows, out)
+    labelled(rows, out)
 
 
 def _told(line: Line | None) -> str:
@@ -144,12 +142,3 @@ def _told(line: Line | None) -> str:
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN_MOST} more" if len(names) > SHOWN_MOST else ""
     return ", ".join(names[:SHOWN_MOST]) + more
-
-
-def _rows(rows: Iterator[tuple[str, str]] | Sequence[tuple[str, str]], out: Console) -> None:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, text in rows:
-        table.add_row(label, Text(text))
-    out.print(Padding(table, (0, 0, 0, 2), expand=False))

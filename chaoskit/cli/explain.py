@@ -15,7 +15,7 @@ from rich.text import Text
 from chaoskit.campaign.options import DEFAULT_RUNS
 from chaoskit.campaign.store import LATEST, Store, find_run
 from chaoskit.cli import completing
-from chaoskit.cli.console import console
+from chaoskit.cli.console import console, labelled
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.findings import FINDING_KINDS
 from chaoskit.reporting.explanations import explanation, sentence
@@ -97,7 +97,7 @@ def _show(found: ReportedFinding, out: Console) -> None:
             ("evidence", found.diagnosis.evidence),
             ("to mend", found.diagnosis.mend),
         ]
-    _rows([(label, text) for label, text in rows if text], out)
+    labelled([(label, text) for label, text in rows if text], out)
     out.print(Text(found.replay, style="cyan"), soft_wrap=True)
 
 
@@ -111,13 +111,4 @@ def _explain(kind: str, out: Console) -> None:
         out.print(Padding(Text(known.example, style="cyan"), (0, 0, 0, 4), expand=False))
         out.print()
     rows = [("to mend", known.mend), ("cases", ", ".join(known.cases))]
-    _rows([(label, text) for label, text in rows if text], out)
-
-
-def _rows(rows: list[tuple[str, str]], out: Console) -> None:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, text in rows:
-        table.add_row(label, Text(text))
-    out.print(Padding(table, (0, 0, 0, 2), expand=False))
+    labelled([(label, text) for label, text in rows if text], out)

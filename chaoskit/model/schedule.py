@@ -179,6 +179,15 @@ class Schedule:
         return sum(map(len, self.attempts))
 
     @property
+    def alone(self) -> Fault | None:
+        """The fault of a trial that suffers one, in its first attempt and at a known point; such a
+        trial counts as one of that point. None for any other trial.
+        """
+        if len(self.attempts) != 1 or len(self.attempts[0]) != 1 or self.timed or not self.copied:
+            return None
+        return self.attempts[0][0]
+
+    @property
     def copied(self) -> bool:
         """Whether the trial can go on from a copy of the world at each of its faults."""
         return all(len(faults) == 1 and faults[0].is_copied for faults in self.attempts)

@@ -16,7 +16,7 @@ from chaoskit.campaign.soaking import soaked_trials
 from chaoskit.campaign.store import Store, StoredTrial
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Diagnosis, Finding, Verdict
-from chaoskit.model.schedule import Fault, parse_schedule
+from chaoskit.model.schedule import parse_schedule
 from chaoskit.model.token import ReplayToken
 from chaoskit.reporting.clean import cleaned
 from chaoskit.reporting.limits import not_tested, remarks
@@ -121,7 +121,8 @@ def summarize(store: Store, title: str = "") -> Summary:
     judged = [t for t in everything if not missed_by_time(t)]
     first = [t for t in trials if t.wave == 1]
     total = int(store.get("points.total") or 0)
-    tested = [t for t in first if (fault := _first_fault(t)) and fault.action == "kill"]
+    alone = [(t, parse_schedule(t.schedule).alone) for t in first]
+    tested = [t for t, fault in alone if fault is not None and fault.action == "kill"]
     points = Points(total, len(tested), sum(t.landed for t in tested))
     if soak is not None:
         points = Points(total, soak.points, soak.points)
@@ -152,8 +153,8 @@ def summarize(store: Store, title: str = "") -> Summary:
             store, options, expectation, (total, points.tested), sum(map(missed_by_time, trials))
         ),
         remarks=remarks(store, trials),
-        late=sum(f.is_late for t in first if (f := _first_fault(t))),
-        power_cuts=sum(f.is_power for t in first if (f := _first_fault(t))),
+        late=sum(f.is_late for _, f in alone if f is not None),
+        power_cuts=sum(f.is_power for _, f in alone if f is not None),
         other_faults=sum(_is_other(t) for t in first),
         states=len({t.world for t in trials if t.world}),
         volatile=expectation.volatile,
@@ -168,14 +169,6 @@ def _mechanisms(options: Options) -> tuple[str, ...]:
     used = [m for m in options.mechanisms if m != "times"]
     timed = options.times or options.soak_s is not None or "times" in options.mechanisms
     return (*used, "times") if timed else tuple(used)
-
-
-def _first_fault(trial: StoredTrial) -> Fault | None:
-    """The kill of a trial, if it is one alone at a known point."""
-    schedule = parse_schedule(trial.schedule)
-    faults = schedule.faults_of(1)
-    alone = len(schedule.attempts) == len(faults) == 1 and schedule.copied
-    return faults[0] if alone and not schedule.timed else None
 
 
 def _is_other(trial: StoredTrial) -> bool:

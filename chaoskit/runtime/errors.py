@@ -156,6 +156,31 @@ def nearest(wrong: str, names: object) -> str:
     return ", ".join(shown) + (", …" if len(known) > len(shown) else "") if known else "none"
 
 
+def not_written(  # noqa: PLR0913 - all that decides it
+    place: str, run_id: str, step: str, token: int, *, found: int, cancelled: str | None
+) -> Refused:
+    """Why a record of a step was not written: the token, a cancellation, or another record.
+
+    Args:
+        place: the store's.
+        run_id: the run's.
+        step: the step's.
+        token: the writer's.
+        found: the run's own token.
+        cancelled: why the run was cancelled, if that forbids the record.
+    """
+    if found != token:
+        return stale_owner(run_id, token, found)
+    if cancelled is not None:
+        return cancelled_run(place, run_id, cancelled)
+    return announced(
+        Refused(
+            f"step {step!r} of run {run_id!r} was recorded by another process meanwhile: let "
+            "one process at a time work on a run"
+        )
+    )
+
+
 def stale_owner(run_id: str, token: int, found: int) -> StaleOwner:
     """The refusal of a writer that has been replaced."""
     return announced(

@@ -23,8 +23,7 @@ from chaoskit.runtime.errors import (
     Refused,
     StoreUnavailable,
     announced,
-    cancelled_run,
-    stale_owner,
+    not_written,
 )
 from chaoskit.runtime.owner import Owner, boot_id
 from chaoskit.runtime.records import Pin, RunRecord, StepRecord
@@ -201,16 +200,8 @@ class SqliteBooks:
     def _why_not(self, run_id: str, token: int, step: str, *, ends: bool) -> Refused:
         """Why nothing was written: the token, a cancellation, or another record of the step."""
         ((found, cancelled, _),) = self._rows(rows.CONTROL, (run_id,))
-        if found != token:
-            return stale_owner(run_id, token, found)
-        if cancelled is not None and not ends:
-            return cancelled_run(self.place, run_id, cancelled)
-        return announced(
-            Refused(
-                f"step {step!r} of run {run_id!r} was recorded by another process meanwhile: let "
-                "one process at a time work on a run"
-            )
-        )
+        forbids = None if ends else cancelled
+        return not_written(self.place, run_id, step, token, found=found, cancelled=forbids)
 
     @contextmanager
     def _readable(self, what: str) -> Iterator[None]:

@@ -28,8 +28,7 @@ from chaoskit.runtime.errors import (
     Owned,
     Refused,
     announced,
-    cancelled_run,
-    stale_owner,
+    not_written,
 )
 from chaoskit.runtime.owner import Owner
 from chaoskit.runtime.records import Pin, RunRecord, StepRecord
@@ -258,16 +257,8 @@ class PostgresBooks:
     ) -> Refused:
         """Why nothing was written: the token, a cancellation, or another record of the step."""
         ((found, cancelled),) = cursor.execute(rows.CONTROL, (run_id,)).fetchall()
-        if found != token:
-            return stale_owner(run_id, token, found)
-        if cancelled is not None and not ends:
-            return cancelled_run(self.place, run_id, cancelled)
-        return announced(
-            Refused(
-                f"step {step!r} of run {run_id!r} was recorded by another process meanwhile: let "
-                "one process at a time work on a run"
-            )
-        )
+        forbids = None if ends else cancelled
+        return not_written(self.place, run_id, step, token, found=found, cancelled=forbids)
 
     def _refuse_older(self, cursor: Cursor) -> None:
         """Raise `OlderStore` if the server has come back without our latest record."""

@@ -67,7 +67,6 @@ class Undisturbed:
     """An undisturbed run: its history, and the world at each of its requests and at its end.
 
     ``keys``: idempotency keys are the same in each run, as far as is known, and are compared.
-    ``moments``: its requests, in order.
     ``unlike``: files at the same request in this run and in the resume that is being followed, with
     the same effects before, which were not the same.
     """
@@ -79,15 +78,15 @@ class Undisturbed:
     masked: set[Column] = field(default_factory=set)
     keys: bool = True
     unlike: list[tuple[Tree, Tree]] = field(default_factory=list)
-    moments: list[Moment] = field(default_factory=list)
+    _moments: list[Moment] = field(default_factory=list)
     _found: dict[Signature, list[Moment]] = field(default_factory=dict)
     _digests: dict[tuple[int, int], bytes] = field(default_factory=dict)
     _before: dict[tuple[int, bool], Counter[object]] = field(default_factory=dict)
 
     def met(self, request: RequestReceived, index: int, tree: Tree) -> None:
         """Learn the world at one more request; they come in order."""
-        self.moments.append(Moment(request, index, tree))
-        self._sort(self.moments[-1])
+        self._moments.append(Moment(request, index, tree))
+        self._sort(self._moments[-1])
 
     def _sort(self, moment: Moment) -> None:
         self._found.setdefault(self._signature(moment.request), []).append(moment)
@@ -116,7 +115,7 @@ class Undisturbed:
         if self.keys and history and _keys(history) != _keys(self.events):
             self.keys = False
             self._found.clear()
-            for moment in self.moments:
+            for moment in self._moments:
                 self._sort(moment)
 
     def same(
@@ -160,12 +159,12 @@ class Undisturbed:
     @property
     def trees(self) -> list[Tree]:
         """Every state that is remembered."""
-        known = [moment.tree for moment in self.moments]
+        known = [moment.tree for moment in self._moments]
         return known if self.end is None else [*known, self.end]
 
     def follows(self, index: int, other: int) -> bool:
         """Whether the request at ``other`` is the next one after that at ``index``."""
-        order = [moment.index for moment in self.moments]
+        order = [moment.index for moment in self._moments]
         place = order.index(index)
         return order[place + 1 : place + 2] == [other]
 

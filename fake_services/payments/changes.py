@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from chaoskit.model.effects import Effect
+from chaoskit.model.money import money
 from fake_services.payments.errors import Refusal, RefusedError, invalid, no_such
 from fake_services.payments.forms import Form
-from fake_services.payments.money import money
 from fake_services.payments.objects import (
     Charge,
     Customer,

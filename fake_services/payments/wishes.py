@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chaoskit.model.effects import Effect, flatten
+from chaoskit.model.money import money
 from fake_services.payments.forms import Form
-from fake_services.payments.money import money
 from fake_services.payments.objects import Charge
 from fake_services.payments.orders import (
     ChargeOrder,

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stripe._encode import _api_encode
 
+from chaoskit.model.money import money
 from fake_services.payments.errors import RefusedError
 from fake_services.payments.forms import (
     NESTING_MAX,
@@ -19,7 +20,6 @@ from fake_services.payments.forms import (
     text_of,
     texts_of,
 )
-from fake_services.payments.money import money
 
 NAMES = st.text(min_size=1, max_size=8).filter(lambda name: not set("[]") & set(name))
 LEAVES = st.text(max_size=12) | st.integers()

@@ -24,22 +24,9 @@ from chaoskit.runtime import (
     run_main,
     settle,
 )
+from tests.runtime.calls import Stopped, never, stop
 
 Told = list[tuple[str, ...]]
-
-
-class Stopped(BaseException):
-    """Stands for a kill: nothing that a task catches."""
-
-
-def never(effect: Effect) -> Any:
-    """A call that must not be made."""
-    raise AssertionError(f"{effect.step} was called again")
-
-
-def stop(effect: Effect) -> NoReturn:
-    """A call during which the process ends."""
-    raise Stopped(effect.step)
 
 
 @pytest.mark.parametrize("where", ["inside", "outside"])

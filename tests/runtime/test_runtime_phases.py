@@ -12,7 +12,6 @@ import pytest
 
 from chaoskit.probe.clock import SHIFT_VARIABLE
 from chaoskit.runtime import (
-    Effect,
     Misuse,
     Order,
     OutcomeUnknown,
@@ -24,22 +23,9 @@ from chaoskit.runtime import (
     operating,
 )
 from chaoskit.runtime.advice import Figures, Kind
+from tests.runtime.calls import Stopped, never, stop
 
 Told = list[tuple[str, ...]]
-
-
-class Stopped(BaseException):
-    """Stands for a kill: nothing that a task catches."""
-
-
-def never(effect: Effect) -> Any:
-    """A call that must not be made."""
-    raise AssertionError(f"{effect.step} was called again")
-
-
-def stop(effect: Effect) -> NoReturn:
-    """A call during which the process ends."""
-    raise Stopped(effect.step)
 
 
 def recorded(store: Path) -> list[str]:

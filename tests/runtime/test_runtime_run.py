@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 from hypothesis import given, settings
@@ -23,22 +23,9 @@ from chaoskit.runtime import (
     open_run,
     settle,
 )
+from tests.runtime.calls import Stopped, never, stop
 
 Told = list[tuple[str, ...]]
-
-
-class Stopped(BaseException):
-    """Stands for a kill: nothing that a task catches."""
-
-
-def never(effect: Effect) -> Any:
-    """A call that must not be made."""
-    raise AssertionError(f"{effect.step} was called again")
-
-
-def stop(effect: Effect) -> NoReturn:
-    """A call during which the process ends."""
-    raise Stopped(effect.step)
 
 
 def begin(path: Path, *names: str, inputs: object = None) -> None:

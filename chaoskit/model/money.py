@@ -14,16 +14,16 @@ THREE_DECIMAL = frozenset({"bhd", "jod", "kwd", "omr", "tnd"})
 """Currencies counted in thousandths (same page, Three-decimal currencies)."""
 
 
-def money(amount: int, currency: str) -> str:
+def money(amount: int, currency: str, *, grouped: bool = False) -> str:
     """``amount`` smallest units of ``currency`` as people write it: ``42.00 EUR``, ``42 JPY``.
 
     Args:
         amount: not negative.
         currency: three letters, in any case.
+        grouped: with a comma between thousands.
     """
     name = currency.lower()
     digits = 0 if name in ZERO_DECIMAL else 3 if name in THREE_DECIMAL else 2
-    if digits == 0:
-        return f"{amount} {name.upper()}"
     whole, part = divmod(amount, 10**digits)
-    return f"{whole}.{part:0{digits}d} {name.upper()}"
+    shown = f"{whole:,}" if grouped else str(whole)
+    return f"{shown}.{part:0{digits}d} {name.upper()}" if digits else f"{shown} {name.upper()}"
