@@ -36,6 +36,13 @@ class Browser:
         self.driver.get(f"{page.resolve().as_uri()}{fragment}")
         self.until(lambda: self.js("return document.documentElement.dataset.ready") == "yes")
 
+    def reload(self) -> None:
+        """The same page anew, in the process that has it: another one may not have what was stored
+        a moment ago.
+        """
+        self.driver.refresh()
+        self.until(lambda: self.js("return document.documentElement.dataset.ready") == "yes")
+
     def js(self, code: str, *given: object) -> Any:
         """What ``code`` returns in the page."""
         return self.driver.execute_script(code, *given)

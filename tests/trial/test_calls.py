@@ -492,8 +492,8 @@ def test_nothing_of_a_task_moves_while_it_is_held(monkeypatch: pytest.MonkeyPatc
 
     def look(watch: Watch, stop: Traced, *, tell: bool) -> bool:
         if stop.held:
-            tree = psutil.Process().children(recursive=True)
-            states = [_states(process) for process in tree if process.ppid() != os.getpid()]
+            launcher = psutil.Process(holder[0]._stage.launching.pid)
+            states = [_states(process) for process in launcher.children(recursive=True)]
             before = state_of(holder[0])
             looks.append((set().union(*states), before == state_of(holder[0])))
         return called(watch, stop, tell=tell)
