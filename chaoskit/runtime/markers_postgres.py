@@ -35,12 +35,14 @@ _CREATORS_KEY = 0x6368616F_736B6974
 """As in `store_postgres_session`: whoever makes something in the schema does so alone."""
 _CREATE = f"""
 SELECT pg_advisory_xact_lock({_CREATORS_KEY});
+SELECT FROM pg_class LIMIT 0;
 CREATE SCHEMA IF NOT EXISTS chaoskit;
 CREATE TABLE IF NOT EXISTS chaoskit.chaoskit_step (
     run text COLLATE "C" NOT NULL, step text COLLATE "C" NOT NULL, inputs text NOT NULL,
     result text, PRIMARY KEY (run, step)
 )
-"""
+"""  # noqa: S608 - our own number
+"""Reading a catalogue makes the session forget what it remembered from before it had the lock."""
 _EXISTS = "to_regclass('chaoskit.chaoskit_step') IS NOT NULL"
 _LOCK = f"SELECT pg_advisory_xact_lock(%s), {_EXISTS}"
 _FIND = "SELECT step, inputs, result FROM chaoskit.chaoskit_step WHERE run = %s"

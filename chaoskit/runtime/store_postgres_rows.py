@@ -47,7 +47,13 @@ CREATE TABLE chaoskit.marker_files (
 INSERT INTO chaoskit.meta VALUES ('format', '{FORMAT}'), ('uid', '%(uid)s');
 """  # noqa: S608 - our own numbers
 
-EXISTS = "SELECT to_regclass('chaoskit.meta') IS NOT NULL"
+EXISTS = """
+SELECT EXISTS (
+    SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE nspname = 'chaoskit' AND relname = 'meta'
+)
+"""
+"""Read from the catalogue's rows: ``to_regclass`` may answer from what a session remembers."""
 THERE = """
 SELECT tablename::text FROM pg_tables WHERE schemaname = 'chaoskit'
 """

@@ -402,11 +402,15 @@ def _multiply(runners: int, failure: int) -> None:
     It ends with 0 if one of them did, otherwise with the highest status, and with 1 where all were
     ended by a signal. Whoever asks it to stop asks all of them.
     """
+    asked = {signal.SIGTERM, signal.SIGINT}
+    # Held back and waited for: a handler would be late for a signal that comes just before a wait.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*asked, signal.SIGCHLD})
     gate_read, gate_write = os.pipe()
     pids = []
     for _ in range(runners):
         pid = os.fork()
         if pid == 0:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             os.close(gate_write)
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             os.read(gate_read, 1)
@@ -414,19 +418,19 @@ def _multiply(runners: int, failure: int) -> None:
             return
         pids.append(pid)
 
-    def pass_on(number: int, _: object) -> None:
-        for pid in tuple(pids):  # one that is not waited for yet keeps its pid
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, pass_on)
     for descriptor in (failure, gate_read, gate_write):
         os.close(descriptor)
-    codes = []
-    for pid in tuple(pids):
-        codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-        pids.remove(pid)
+    codes: list[int] = []
+    while pids:
+        number = signal.sigwait({*asked, signal.SIGCHLD})
+        if number in asked:
+            for pid in pids:  # one that is not waited for yet keeps its pid
+                os.kill(pid, number)
+        for pid in tuple(pids):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                codes.append(os.waitstatus_to_exitcode(status))
+                pids.remove(pid)
     os._exit(0 if 0 in codes else max(1, *codes))
 
 

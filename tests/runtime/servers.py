@@ -77,3 +77,9 @@ class OwnServer:
 
     def _wait(self, what: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(what, self._loop).result(60)
+
+
+def column(address: str, sql: str) -> list[str]:
+    """What somebody else can see."""
+    with psycopg.connect(address) as client:
+        return [row[0] for row in client.execute(sql)]

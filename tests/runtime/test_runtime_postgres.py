@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -240,87 +239,6 @@ def test_a_kill_between_any_two_records_leaves_each_effect_once(
             assert markers == [], last
         assert operating.view(address, "default").run.finished, last
     assert crossing >= 12, "hardly a crossing was passed"
-
-
-def test_two_that_race_for_a_new_store_make_one(address: Address) -> None:
-    """Six processes open the same empty database at once: each gets its run, in one store."""
-    code = (
-        "import sys; from chaoskit.runtime import open_run\n"
-        "sys.stdin.readline()\n"
-        "with open_run(sys.argv[1], inputs=None, run_id=sys.argv[2]) as run:\n"
-        "    run.step('a', lambda effect: 1)\n"
-    )
-    words = [sys.executable, "-c", code, address]
-    racers = [subprocess.Popen([*words, str(n)], stdin=subprocess.PIPE) for n in range(6)]
-    for racer in racers:
-        assert racer.stdin is not None
-        racer.stdin.close()
-    assert [racer.wait() for racer in racers] == [0] * 6
-    assert [run.run_id for run in operating.all_runs(address)] == list("012345")
-
-
-def test_two_that_race_for_a_run_are_one_owner_and_one_refused(address: Address) -> None:
-    """Of six processes that resume one run at once one gets it; the others are told who has it."""
-    code = (
-        "import sys; from chaoskit.runtime import Owned, open_run\n"
-        "sys.stdin.readline()\n"
-        "try:\n"
-        "    run = open_run(sys.argv[1], inputs=None)\n"
-        "except Owned:\n"
-        "    print('refused', flush=True)\n"
-        "else:\n"
-        "    print('owner', flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    open_run(address, inputs=None).close()
-    words = [sys.executable, "-c", code, address]
-    racers = [
-        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(6)
-    ]
-    for racer in racers:
-        assert racer.stdin is not None
-        racer.stdin.write("go\n")
-        racer.stdin.flush()
-    said = [racer.stdout.readline().strip() for racer in racers if racer.stdout]
-    for racer in racers:
-        racer.communicate()
-    assert sorted(said) == ["owner", *["refused"] * 5]
-
-
-UNTIL_ONE_WAITS = """
-import sys, psycopg
-asked = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-with psycopg.connect(sys.argv[1], autocommit=True) as client:
-    while client.execute(asked).fetchone() == (0,):
-        pass
-print("waits", flush=True)
-"""
-
-
-def test_a_replaced_owner_cannot_write_however_the_two_overlap(address: Address) -> None:
-    """A write that began before a take-over and waits for it changes nothing after it.
-
-    The take-over is held open in a transaction of its own while the writer is under way.
-    """
-    with open_run(address, inputs=None) as run, psycopg.connect(address) as rival:
-        rival.execute("UPDATE chaoskit.runs SET token = token + 1")
-        watcher = subprocess.Popen(
-            [sys.executable, "-c", UNTIL_ONE_WAITS, address], stdout=subprocess.PIPE
-        )
-
-        def take_over() -> None:
-            assert watcher.stdout is not None
-            assert watcher.stdout.readline() == b"waits\n"
-            rival.commit()
-
-        other = threading.Thread(target=take_over)
-        other.start()
-        with pytest.raises(StaleOwner, match="the token 1, the run has 2"):
-            run.step("a", never)
-        other.join()
-        watcher.communicate()
-    assert operating.view(address, "default").steps == ()
 
 
 # What is refused.

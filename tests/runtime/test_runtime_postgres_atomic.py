@@ -25,7 +25,7 @@ from chaoskit.runtime import (
 )
 from chaoskit.runtime.fingerprint import fingerprint
 from tests.fake_services.postgres_running import Running, needs_postgres
-from tests.runtime.servers import Address, OwnServer
+from tests.runtime.servers import Address, OwnServer, column
 
 pytestmark = needs_postgres
 
@@ -84,12 +84,6 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, crossing: str) -> None:
             raise Stopped(name)
 
     monkeypatch.setattr(probe, "point", point)
-
-
-def column(address: str, sql: str) -> list[str]:
-    """What somebody else can see."""
-    with psycopg.connect(address) as client:
-        return [row[0] for row in client.execute(sql)]
 
 
 def written(address: str) -> list[str]:

@@ -129,14 +129,14 @@ def test_all_of_several_runners_are_asked_to_stop(run_task: RunTask) -> None:
             say("bye")
             sys.exit(5)
 
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         signal.signal(signal.SIGTERM, bye)
-        if not first("one"):
-            if first("two"):
-                charge(1)
-            else:
-                sys.exit()  # a resume
-        while True:
-            signal.pause()
+        if first("one"):
+            bye(signal.sigwait({signal.SIGTERM}))
+        elif first("two"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+            charge(1)
+        # else a resume
     """)
     (history,) = run_task(source, [f"resumers:2 + stop:{LONG}@payments.charge#1.applied"])
     assert ends(history) == ["1 stopped 5", "2 exit 0"]
