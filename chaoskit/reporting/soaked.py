@@ -99,7 +99,8 @@ def drawn(soak: SoakReport) -> str:
 
 def _points_hit(schedules: list[Schedule]) -> int:
     faults = {fault for schedule in schedules for at in schedule.attempts for fault in at}
-    return len({fault.point for fault in faults if not isinstance(fault.point, TimePoint)})
+    exact = {f for f in faults if not f.is_prelude and not isinstance(f.point, TimePoint)}
+    return len({fault.point for fault in exact})
 
 
 def _sentence(failures: int, trials: int, low: float, high: float) -> str:

@@ -29,6 +29,7 @@ from chaoskit.model.events import (
 )
 from chaoskit.model.history import History
 from chaoskit.model.hosting import RequestInfo
+from chaoskit.model.preludes import Clock
 from chaoskit.model.schedule import Fault, Schedule
 from chaoskit.model.secrets import without_secrets
 from chaoskit.probe import lines, where
@@ -144,11 +145,15 @@ class Attempts:
             failures += 1
             if failures >= self._scenario.attempts_max:
                 break
-        self._in_flight.end()
-        self._stage.end()
+        self._all_lands()
         if self._scenario.outputs:
             self._recorder.add(StateObserved(self._stage.workspace.digests(self._scenario.outputs)))
         return self._recorder.history()
+
+    def _all_lands(self) -> None:
+        """What is still under way arrives, or is carried out."""
+        self._in_flight.end()
+        self._stage.end()
 
     def _with_the_rest(self, attempt: int) -> History:
         """The history of a resume that was followed as far as its horizon."""
@@ -171,7 +176,10 @@ class Attempts:
         """One attempt to its end; None: to its horizon."""
         self._attempts = attempt
         self._watch = None
-        await self._stage.before(attempt, [f for f in faults if f.is_prelude], self._recorder)
+        preludes = [fault for fault in faults if fault.is_prelude]
+        if any(isinstance(fault.prelude, Clock) for fault in preludes):
+            self._all_lands()  # nothing is under way for as long as clocks are moved by
+        await self._stage.before(attempt, preludes, self._recorder)
         self._beside = asyncio.get_running_loop().create_future()
         self._watch = self._watch_over(attempt, faults, stops, self._beside.set_result)
         self._others, self._claimed = [], False

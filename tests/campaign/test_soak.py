@@ -89,6 +89,20 @@ def test_a_later_fault_that_finds_nothing_left_is_no_unknown(tmp_path: Path) -> 
     assert sum(r.drawn != r.schedule for r in rows if r.schedule != "none") == summary.soak.shorter
 
 
+def test_what_is_done_before_an_attempt_is_no_point(tmp_path: Path) -> None:
+    """The points that were hit are counted without clocks, damage and misbehaviours."""
+    given = options(tmp_path, "keyed", max_points=16, faults=("services",))
+    summary = soak(given)
+    assert summary.soak is not None
+    with Store(find_run(Path(given.runs), "latest")) as store:
+        landed = [parse_schedule(r.schedule) for r in store.soaked() if r.schedule != "none"]
+    faults = [fault for schedule in landed for at in schedule.attempts for fault in at]
+    assert any(fault.is_prelude for fault in faults)
+    points = {str(f).split("@", 1)[1] for f in faults if not f.is_prelude}
+    exact = {point for point in points if not re.fullmatch(r"\d+ms", point)}
+    assert summary.points.landed == summary.soak.points == len(exact)
+
+
 def test_the_schedules_are_those_of_the_seed(tmp_path: Path) -> None:
     """Number by number a soak runs what the pure stream gives for its survey and its seed."""
     given = options(tmp_path, "keyed", max_points=9, seed=7, jobs=2)

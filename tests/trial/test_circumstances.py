@@ -106,6 +106,27 @@ def test_a_service_forgets_a_key_by_its_own_clock(
     assert len(charged(history)) == times
 
 
+ASKED = "payments.charge#1"
+
+
+@pytest.mark.parametrize(
+    "fault", [f"late:end@{ASKED}.received", f"commit-late:end@{ASKED} + kill@{ASKED}.applied"]
+)
+def test_what_is_under_way_arrives_before_the_clock_moves(run_task: RunTask, fault: str) -> None:
+    """A request that overtakes another with the same key is done with before the key is forgotten:
+    no request travels for a week.
+    """
+    source = scenario("""
+        if not Path("done").exists():
+            charge(1, key="k")
+            Path("done").touch()
+            probe.point("done")
+    """)
+    overtaken, moved = run_task(source, [f"{fault} / kill@done#1{c}" for c in ("", " / clock:+7d")])
+    assert charged(overtaken) == charged(moved) == [(2, "1")]
+    assert ends(moved) == ["1 killed 9", "2 killed 9", "3 exit 0"]
+
+
 # Damage.
 
 FILES = """
