@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 from rich.console import Console
+from rich.text import Text
 
 from chaoskit.campaign.judging import judge_again
 from chaoskit.campaign.options import DEFAULT_RUNS
@@ -55,29 +56,29 @@ def replay(token: str, verbose: bool) -> int:
     if verbose:
         for event in replayed.history.events:
             body = plain(msgspec.json.encode(event.body).decode())
-            out.print(f"  {event.index:4} {event.at_us / 1e6:9.4f} s  {body}", markup=False)
+            out.print(f"  {event.index:4} {event.at_us / 1e6:9.4f} s  {body}")
     return MEANING[replayed.outcome][0]
 
 
 def _say_what(token: ReplayToken, out: Console) -> None:
     label = plain(token.target.label)
-    out.print(f"chaoskit: {label}, seed {token.seed}", style="dim", markup=False)
+    out.print(f"chaoskit: {label}, seed {token.seed}", style="dim")
     trial = in_words(token.schedule, token.take)
-    out.print(f"  {trial}", style="dim", markup=False)
+    out.print(f"  {trial}", style="dim")
 
 
 def _say_outcome(replayed: Replayed, out: Console) -> None:
     outcome = replayed.outcome
     said = str(replayed.repeats) if outcome == "FLAKY" else outcome
-    out.print(f"[{_COLOURS[outcome]}]{said}[/]  {MEANING[outcome][1]}")
+    out.print(Text.assemble((said, _COLOURS[outcome]), f"  {MEANING[outcome][1]}"))
     if replayed.repeats is not None and outcome != "FLAKY":
-        out.print(f"  {replayed.repeats.times} repeats do not show it either", markup=False)
+        out.print(f"  {replayed.repeats.times} repeats do not show it either")
     for finding in cleaned(replayed.judgement).roots:
-        out.print(f"  {finding.kind}  {finding.operation}", style="bold", markup=False)
-        out.print(f"  expected  {finding.expected}; seen {finding.seen}", markup=False)
-        out.print(f"  because   {finding.because}", markup=False)
+        out.print(f"  {finding.kind}  {finding.operation}", style="bold")
+        out.print(f"  expected  {finding.expected}; seen {finding.seen}")
+        out.print(f"  because   {finding.because}")
     for reason in map(plain, replayed.reasons):
-        out.print(f"  unknown: {reason}", style="yellow", markup=False)
+        out.print(f"  unknown: {reason}", style="yellow")
 
 
 @click.command("shrink", short_help="Look for the smallest trial that still fails.")
@@ -102,12 +103,12 @@ def shrink(token: str, mechanisms: str, max_trials: int) -> int:
         out.print("  its trial does not show a finding any more: there is nothing to shrink")
     else:
         trial = in_words(ended.token.schedule, ended.token.take)
-        out.print(f"smallest  {trial}", markup=False, soft_wrap=True)
+        out.print(f"smallest  {trial}", soft_wrap=True)
         more = "; not everything was tried, there may be a smaller one" if ended.cut_off else ""
         out.print(f"  {ended.trials} trials, {ended.surveys} surveys{more}", style="dim")
     _say_outcome(ended.replayed, out)
     if ended.began:
-        out.print(f"chaoskit replay {ended.token}", style="cyan", markup=False, soft_wrap=True)
+        out.print(f"chaoskit replay {ended.token}", style="cyan", soft_wrap=True)
     return MEANING[ended.replayed.outcome][0]
 
 
@@ -121,7 +122,7 @@ def judge(run: str, runs: Path) -> int:
         changed = judge_again(store)
         summary = summarize(store)
     for schedule, before, now in changed:
-        out.print(f"  {schedule}: was {before}, is {now}", markup=False)
+        out.print(f"  {schedule}: was {before}, is {now}")
     out.print(
         f"judged {summary.trials} stored trials, {len(changed)} judgements changed", style="dim"
     )

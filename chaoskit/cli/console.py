@@ -12,7 +12,15 @@ from rich.text import Text
 
 def console() -> Console:
     """Standard output, in colour where it is a terminal (and NO_COLOR unset)."""
-    return Console(highlight=False, soft_wrap=False)
+    return plain_console()
+
+
+def plain_console(*, stderr: bool = False, soft_wrap: bool = False) -> Console:
+    """A console that shows texts as they are: ``damage:zero:*`` holds neither markup nor a smiley.
+
+    What is to be styled is a `rich.text.Text`.
+    """
+    return Console(highlight=False, markup=False, emoji=False, stderr=stderr, soft_wrap=soft_wrap)
 
 
 def labelled(rows: Iterable[tuple[str, str]], out: Console) -> None:

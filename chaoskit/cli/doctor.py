@@ -29,7 +29,7 @@ def doctor() -> int:
     rungs = [probe() for probe in PROBES]
     out.print(_table(rungs))
     used = best()
-    out.print(f"[bold]used unless you say otherwise:[/] {', '.join(used)}")
+    out.print(Text.assemble(("used unless you say otherwise:", "bold"), " ", ", ".join(used)))
     for name in used:
         out.print(Text(f"  {name}: {MEANING[name]}", style="dim"))
     if "calls" not in used:

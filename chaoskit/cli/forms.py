@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from chaoskit.campaign.store import Store
+from chaoskit.cli.console import plain_console
 from chaoskit.model.errors import UsageError
 from chaoskit.reporting.forms import FORMS, render, write
 from chaoskit.reporting.summary import Summary
@@ -77,7 +78,7 @@ def check_places(*files: object, folders: Sequence[object] = ()) -> None:
 
 def reading(given: Mapping[str, object]) -> Console:
     """Where a person reads: standard output, or standard error where a form goes to the former."""
-    return Console(highlight=False, stderr=STDOUT in forms_of(given).values())
+    return plain_console(stderr=STDOUT in forms_of(given).values())
 
 
 def write_forms(summary: Summary, store: Store, given: Mapping[str, object]) -> None:

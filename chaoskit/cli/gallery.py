@@ -163,11 +163,9 @@ def demo(root: Path, seed: int, jobs: str, runs: Path) -> int:
         rows.append(row_of(str(path), load(options.target).scenario, summary))
     trials = sum(row.trials for row in rows)
     out.rule(style="dim")
-    out.print(
-        f"{trials} trials; every one of these is as it should be:"
-        if all(row.right for row in rows)
-        else f"{trials} trials; [red]not all of these are as they should be[/]:"
-    )
+    right = all(row.right for row in rows)
+    said = "every one of these is as it" if right else "not all of these are as they"
+    out.print(f"{trials} trials; {said} should be:", style="" if right else "red")
     for row in rows:
         out.print(_sentence(row), soft_wrap=True)
     return 0 if all(row.right for row in rows) else 1
@@ -202,8 +200,8 @@ def _options(path: Path | str, seed: int, max_points: int, jobs: str, runs: Path
     )
 
 
-def _sentence(row: Row) -> str:
+def _sentence(row: Row) -> Text:
     if row.lacks:
-        return f"  [bold yellow]LEFT OUT[/]  {row.path}: {row.lacks}"
-    mark = "[green]as it should be[/]" if row.right else "[bold red]WRONG[/]"
-    return f"  {mark}  {row.path}: {row.words}"
+        return Text.assemble("  ", ("LEFT OUT", "bold yellow"), f"  {row.path}: {row.lacks}")
+    mark = ("as it should be", "green") if row.right else ("WRONG", "bold red")
+    return Text.assemble("  ", mark, f"  {row.path}: {row.words}")

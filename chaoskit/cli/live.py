@@ -104,13 +104,11 @@ class Live:
     def _wave(self, wave: WaveStarted) -> None:
         self._total, self._done = wave.total, wave.known
         self._began = time.monotonic()
-        what = "one kill" if wave.kills == 1 else f"{wave.kills} kills"
+        what = "trials" if wave.kills == 1 else f"trials with {wave.kills} kills each"
         if self._bar is not None:
-            self._task = self._bar.add_task(
-                f"{what} a trial", total=wave.total, completed=wave.known, rate=""
-            )
+            self._task = self._bar.add_task(what, total=wave.total, completed=wave.known, rate="")
         else:
-            self._say(f"{wave.total} trials with {what} each")
+            self._say(f"{wave.total} {what}")
 
     def _soak(self, soak: SoakStarted) -> None:
         """A soak's bar counts seconds: how many trials they will hold is not known."""
@@ -144,4 +142,4 @@ class Live:
 
     def _say(self, line: str) -> None:
         if not self._quiet:
-            self._console.print(f"  {line}", highlight=False, markup=False, style="dim")
+            self._console.print(f"  {line}", style="dim")

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 
 import click
-from rich.console import Console
 
 from chaoskit import __version__
+from chaoskit.cli.console import plain_console
 from chaoskit.model.errors import ChaoskitError
 
 EPILOG = "Exit codes: 0 valid, 1 findings, 2 usage, 3 chaoskit itself failed, 4 unknown."
@@ -100,7 +100,7 @@ def split_command(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...] 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     words, command = split_command(sys.argv[1:] if arguments is None else arguments)
-    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    errors = plain_console(stderr=True, soft_wrap=True)
     try:
         code = cli.main(words, prog_name="chaoskit", standalone_mode=False, obj=command)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from chaoskit.reporting.clean import plain
 
         said = "\n".join(plain(line, MESSAGE_MOST) for line in str(wrong).split("\n"))
-        errors.print(f"chaoskit: {said}", markup=False)
+        errors.print(f"chaoskit: {said}")
         code = wrong.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

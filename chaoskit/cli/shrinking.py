@@ -36,7 +36,7 @@ def follow(steps: Iterator[Step], out: Console, *, quiet: bool = False) -> Ended
 
     def say(line: str) -> None:
         if not quiet:
-            out.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
+            out.print(f"  {line}", style="dim", soft_wrap=True)
 
     for step in steps:
         match step:

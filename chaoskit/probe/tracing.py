@@ -2,8 +2,10 @@
 
 Own code is every Python file that is neither the standard library's, nor installed
 (``site-packages``, ``dist-packages``), nor chaoskit's, nor without a file (``<string>``,
-``<frozen ...>``). The frames of all other code are looked at once, when they are entered, and get
-no events, so that a task pays for its own lines only.
+``<frozen ...>``). A program that is installed is own code all the same: the package that ``python
+-m`` runs, and the one that an entry script (``bin/NAME``) imports. The frames of all other code are
+looked at once, when they are entered, and get no events, so that a task pays for its own lines
+only.
 
 It is `sys.settrace`, in every thread that `threading` starts. What it does not see: frames that ran
 before `listen`, threads started below `threading`, and what runs after the exit handlers (the
@@ -43,6 +45,9 @@ _OTHERS = tuple(
 _INSTALLED = tuple(os.sep + folder + os.sep for folder in ("site-packages", "dist-packages"))
 
 _files: dict[str, str] = {}
+_programs: set[str] = set()
+"""The installed packages and modules that are the program itself."""
+_SCRIPT_MAX = 4096
 _listeners: tuple[Listener, ...] = ()
 _opcodes = False
 
@@ -97,15 +102,53 @@ def _classified(filename: str) -> str:
         path = os.path.abspath(filename)
     except OSError:  # a relative name, and the working folder is gone
         return ""
-    if path.startswith(_OTHERS) or any(folder in path for folder in _INSTALLED):
-        return ""
-    return path
+    package = _package(path)
+    if package:
+        return path if package in _programs else ""
+    return "" if path.startswith(_OTHERS) else path
+
+
+def _package(path: str) -> str:
+    """The installed package or module that a file belongs to; "" for one that is not installed."""
+    for folder in _INSTALLED:
+        if folder in path:
+            return path.rpartition(folder)[2].partition(os.sep)[0].partition(".")[0]
+    return ""
+
+
+def _begins(filename: str) -> None:
+    """The program begins, in this file: what is it, if it was installed?"""
+    package = _package(filename)
+    found = {package} if package else _imported(filename)
+    if not found <= _programs:
+        _programs.update(found)
+        _files.clear()
+
+
+def _imported(script: str) -> set[str]:
+    """The package that an entry script imports, which installers write in one of two forms."""
+    if script.endswith(".py"):
+        return set()
+    try:
+        with open(script, encoding="utf-8") as file:
+            lines = file.read(_SCRIPT_MAX).split("\n")
+    except (OSError, ValueError):
+        return set()
+    if not any("sys.exit(" in line for line in lines):
+        return set()
+    imports = [line.split()[1] for line in lines if line.startswith("from ") and " import " in line]
+    standard = getattr(sys, "stdlib_module_names", ())
+    return {name.split(".")[0] for name in imports} - {*standard, "", "chaoskit"}
 
 
 def _enter(frame: FrameType, event: str, arg: object) -> Tracer | None:
     name = frame.f_code.co_filename
     known = _files.get(name)
-    if not (own(name) if known is None else known):
+    if known is None:
+        if frame.f_globals.get("__name__") == "__main__":
+            _begins(name)
+        known = own(name)
+    if not known:
         return None
     if _opcodes:
         frame.f_trace = _inside  # before the next line, or 3.13 does not see that one

@@ -84,7 +84,7 @@ class Places:
             return Place(self._between(point), "")
         file, line, function = location
         shown = _short(file)
-        code = f"{shown}:{line} in {function}"
+        code = f"{_in_package(shown)}:{line} in {function}"
         return Place(self._between(point), code, shown, line, function)
 
     def _between(self, point: Point) -> str:
@@ -131,6 +131,13 @@ class Places:
 def _base(point: CallPoint) -> str:
     """The call itself, whichever side of it is meant."""
     return str(CallPoint(point.call, point.target, point.ordinal, who=point.who))
+
+
+def _in_package(file: str) -> str:
+    """A file that was installed, by its package: where that lies is long and says nothing."""
+    for folder in ("/site-packages/", "/dist-packages/"):
+        file = file.rpartition(folder)[2]
+    return file
 
 
 def _short(file: str) -> str:

@@ -52,6 +52,38 @@ def test_a_call_into_a_library_is_shown_as_the_line_that_makes_it(begin: Begin) 
     ]
 
 
+ENTRY = """#!/usr/bin/env python3
+import re
+import sys
+from prog.__main__ import main
+if __name__ == '__main__':
+    sys.argv[0] = re.sub('x', '', sys.argv[0])
+    sys.exit(main())
+"""
+"""As pip writes it."""
+
+
+@pytest.mark.parametrize("started", ["as a module", "by its entry script"])
+def test_an_installed_program_is_own_code(begin: Begin, tmp_path: Path, started: str) -> None:
+    """Whoever runs a program that was installed sees its lines, and none of its libraries'."""
+    package = tmp_path / "site-packages" / "prog"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "work.py").write_text("import library\n\ndef work():\n    library.stop()\n")
+    main = "from prog import work\n\ndef main():\n    work.work()\n    work.library.stop()\n"
+    (package / "__main__.py").write_text(main + "\nif __name__ == '__main__':\n    main()\n")
+    script = tmp_path / "prog"
+    script.write_text(ENTRY)
+    task = begin("", *(("-m", "prog") if started == "as a module" else (str(script),)))
+    shown = []
+    for _ in range(2):
+        shown.append(where.read(str(task.where), task.stopped()))
+        task.go()
+    assert task.ended() == (0, "")
+    inside, outside = str(package / "work.py"), str(package / "__main__.py")
+    assert shown == [(inside, 4, "work"), (outside, 5, "main")]
+
+
 def test_after_a_return_the_caller_is_shown_again(begin: Begin) -> None:
     """When own code returns, what goes on is its own caller's line, through library frames too."""
     task = begin(

@@ -129,4 +129,7 @@ def test_a_line_is_named_as_a_reader_would_open_it(
     other = places.of(parse_fault("kill@fsync(a)#1"))
     assert other.code == "/usr/lib/x.py:3 in Runner.go"
     assert other.between
+    installed = Places(SURVEY, {"open(a)#1": ("/env/lib/site-packages/prog/a.py", 5, "run")})
+    inside = installed.of(parse_fault("kill@open(a)#1"))
+    assert (inside.code, inside.file) == ("prog/a.py:5 in run", "/env/lib/site-packages/prog/a.py")
     assert places.of(parse_fault("kill@open(a)#1+after")).code == "", "each side is looked at"
