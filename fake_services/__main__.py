@@ -41,6 +41,8 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--tables", type=Path, help="a file with SQL that makes the tables")
     parser.add_argument("--behaviour", action="append", default=[], metavar="TEXT")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--page", action="store_true", help="show the books as a web page")
+    parser.add_argument("--page-port", type=int, help="the port of the page")
     return parser
 
 
@@ -58,6 +60,7 @@ def main() -> int:
             options={"email": {"smtp_port": str(given.smtp_port)}, "database": tables},
             behaviours=tuple(map(parse_behaviour, given.behaviour)),
             seed=given.seed,
+            page_port=(given.page_port or 0) if given.page or given.page_port is not None else None,
         )
         asyncio.run(serve(serving, _tell, _tell))
     except (ChaoskitError, OSError) as wrong:

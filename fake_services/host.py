@@ -34,6 +34,7 @@ from fake_services.core import (
 )
 from fake_services.http import HttpProtocol
 from fake_services.ledger import Ledger
+from fake_services.shown import Showing, Shown
 
 LOOPBACK = "127.0.0.1"
 
@@ -221,6 +222,10 @@ class HttpService:
     def ledger(self) -> Sequence[Effect]:
         """Every effect since the reset."""
         return self.ledger_book.entries
+
+    def show(self, ref: str) -> Shown | None:
+        """See `fake_services.shown.Showing`; None, too, where the core shows nothing."""
+        return self._core.show(ref) if isinstance(self._core, Showing) else None
 
     def save(self) -> bytes:
         """The core's state, the ledger and the conduct; see `Restorable.save`."""

@@ -54,6 +54,9 @@ def test_the_wheel_works_alone(installed: Path, tmp_path: Path) -> None:
     assert "duplicate_effect" in done.stdout
     done = run(installed, tmp_path, "python", "-m", "fake_services", "--help")
     assert done.returncode == 0, done.stderr
+    asks = "from fake_services.page.document import document; print(len(document('t', 'h')[0]))"
+    done = run(installed, tmp_path, "python", "-c", asks)
+    assert done.returncode == 0, done.stderr
     (tmp_path / "test_nothing.py").write_text("def test_it():\n    pass\n", encoding="utf-8")
     done = run(installed, tmp_path, "python", "-m", "pytest", "test_nothing.py")
     assert done.returncode == 0, done.stdout

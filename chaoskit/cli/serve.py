@@ -28,6 +28,8 @@ _BACKENDS = {"postgres"}
 @click.option("--tables", type=click.Path(path_type=Path, exists=True), help="SQL of the tables.")
 @click.option("--behaviour", "behaviours", multiple=True, help="As lose-reply@payments.charge#3.")
 @click.option("--seed", default=0, show_default=True)
+@click.option("--page", is_flag=True, help="Show the books as a web page, and switch behaviours.")
+@click.option("--page-port", type=int, help="The port of the page; any free one by default.")
 def serve(
     services: tuple[str, ...],
     ports: tuple[str, ...],
@@ -35,10 +37,13 @@ def serve(
     tables: Path | None,
     behaviours: tuple[str, ...],
     seed: int,
+    page: bool,
+    page_port: int | None,
 ) -> int:
     """Serve SERVICES (all but postgres by default) on loopback until interrupted.
 
-    Addresses come first, as lines for a shell; then one JSON line for each effect.
+    Addresses come first, as lines for a shell; then one JSON line for each effect. With --page,
+    CHAOSKIT_PAGE_URL is that of a page for your browser; see docs/serve.md.
     """
     names = services or tuple(name for name in service_names() if name not in _BACKENDS)
     points = list(entry_points(group=_GROUP))
@@ -54,6 +59,7 @@ def serve(
         },
         behaviours=tuple(map(parse_behaviour, behaviours)),
         seed=seed,
+        page_port=(page_port or 0) if page or page_port is not None else None,
     )
     asyncio.run(run(serving, click.echo, click.echo))
     return 0

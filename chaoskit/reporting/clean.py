@@ -7,7 +7,6 @@ it does itself.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
@@ -15,23 +14,13 @@ import msgspec
 
 from chaoskit.model.secrets import BLOT, is_secret_name, without_secrets
 from chaoskit.model.token import CommandSpec, Target
+from chaoskit.model.visible import visible
 
 TEXT_MOST = 2_000
 """Up to this many characters a text is shown whole."""
 
 V = TypeVar("V")
 
-_UNSEEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f"  # controls, escape sequences with them
-    "\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f"
-    "\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # breaks, directions, nothing at all
-    "\ud800-\udfff\ufffe\uffff"  # halves of characters (bytes that were not UTF-8), no characters
-    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e007f]"
-)
-"""Characters of the classes Cc, Cf, Cs, Zl and Zp of Unicode 15, and two that are never used."""
-
-_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _KEPT = frozenset({"replay", "run"})
 """Fields that a reader pastes or opens: they are kept as they are."""
 
@@ -47,7 +36,7 @@ def plain(text: str, most: int = TEXT_MOST) -> str:
         return without_secrets(text)
     shown = without_secrets(text)
     more = f"… ({len(text)} characters)" if len(shown) > most else ""
-    return _UNSEEN.sub(_spelt, shown[:most]) + more
+    return visible(shown[:most]) + more
 
 
 def plain_lines(text: str, most: int = TEXT_MOST) -> list[str]:
@@ -95,13 +84,3 @@ def names_secret(variable: str) -> bool:
     """Whether an environment variable of this name holds a secret, as ``MAIL_API_KEY`` does."""
     parts = variable.lower().split("_")
     return any(is_secret_name("_".join(parts[at:])) for at in range(len(parts)))
-
-
-def _spelt(found: re.Match[str]) -> str:
-    character = found[0]
-    number = ord(character)
-    if character in _NAMED:
-        return _NAMED[character]
-    if number < 0x100:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

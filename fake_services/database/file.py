@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import copyfile
 
-from chaoskit.model.errors import ScenarioError
+from chaoskit.model.errors import ScenarioError, unknown_name
 from fake_services.database.books import Entry, Row, decode_row
 from fake_services.database.schema import Table, quoted, read_tables
 from fake_services.database.triggers import (
@@ -138,6 +138,27 @@ def contents(connection: sqlite3.Connection) -> dict[str, list[Row]]:
     return {table.name: list(_encoded_rows(connection, table)) for table in read_tables(connection)}
 
 
+def table_names(connection: sqlite3.Connection) -> list[str]:
+    """Every table whose rows are booked, by name."""
+    return [table.name for table in read_tables(connection)]
+
+
+def some_rows(
+    connection: sqlite3.Connection, name: str, start: int, limit: int
+) -> tuple[Sequence[str], list[Row], int]:
+    """Columns, up to ``limit`` rows of a table after the first ``start``, and how many it has.
+
+    Raises:
+        UsageError: there is no table with this name.
+    """
+    tables = {table.name: table for table in read_tables(connection)}
+    if name not in tables:
+        raise unknown_name("table", name, tables)
+    ((total,),) = connection.execute(f"SELECT count(*) FROM {quoted(name)}")  # noqa: S608
+    rows = list(_encoded_rows(connection, tables[name], limit, start))
+    return tables[name].columns, rows, total
+
+
 def _remove(path: Path) -> None:
     """Delete a database and everything that SQLite put next to it."""
     for suffix in ("", *_SIDE_FILES):
@@ -169,9 +190,12 @@ def _bring_up_to_date(
     connection.execute("COMMIT")
 
 
-def _encoded_rows(connection: sqlite3.Connection, table: Table) -> Iterator[Row]:
+def _encoded_rows(
+    connection: sqlite3.Connection, table: Table, limit: int = -1, start: int = 0
+) -> Iterator[Row]:
     for (text,) in connection.execute(
-        f"SELECT {row_json(table, 't')} FROM {quoted(table.name)} AS t {in_order(table)}"  # noqa: S608
+        f"SELECT {row_json(table, 't')} FROM {quoted(table.name)} AS t {in_order(table)} "  # noqa: S608
+        f"LIMIT {limit} OFFSET {start}"
     ):
         yield decode_row(text)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from chaoskit.model.behaviours import Behaviour
 from chaoskit.model.effects import Effect
-from chaoskit.model.errors import UsageError
+from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.hosting import Address, Observer, Service, ServiceSettings
-from fake_services.database.books import SERVICE, Books, Row
+from fake_services.database.books import SERVICE, Books, Row, Value, in_words
 from fake_services.database.file import (
     Schema,
     build_template,
@@ -21,9 +21,12 @@ from fake_services.database.file import (
     opened,
     renew,
     schema_of,
+    some_rows,
+    table_names,
 )
 from fake_services.database.schema import Table
 from fake_services.ledger import Ledger
+from fake_services.shown import Rows
 
 FILE = "database.sqlite"
 """The database, in the service's folder."""
@@ -32,6 +35,9 @@ KINDS = ("insert", "update", "delete")
 
 BUSY_TIMEOUT_S = 5.0
 """How long a lock on the file is waited for, once the task is dead."""
+
+_LOOK_TIMEOUT_S = 0.1
+"""How long it is waited for by someone who can look again."""
 
 
 class DatabaseService:
@@ -171,6 +177,21 @@ class DatabaseService:
         with opened(self._path, self._busy_timeout_s) as connection:
             return contents(connection)
 
+    def tables(self) -> Sequence[str]:
+        """See `fake_services.shown.Tabular`."""
+        if not self._path.exists():
+            return ()
+        with opened(self._path, _LOOK_TIMEOUT_S) as connection:
+            return table_names(connection)
+
+    def rows(self, table: str, start: int, limit: int) -> Rows:
+        """See `fake_services.shown.Tabular`."""
+        if not self._path.exists():
+            raise unknown_name("table", table, ())
+        with opened(self._path, _LOOK_TIMEOUT_S) as connection:
+            columns, rows, total = some_rows(connection, table, start, limit)
+        return Rows(columns, [[_shown(row.get(name)) for name in columns] for row in rows], total)
+
     async def stop(self) -> None:
         """Remove the template; the database itself stays for whoever wants to look at it."""
         if self._template is not None:
@@ -181,6 +202,10 @@ class DatabaseService:
 def create() -> Service:
     """The factory that the ``chaoskit.services`` entry point names."""
     return DatabaseService()
+
+
+def _shown(value: Value) -> str | None:
+    return None if value is None else in_words(value)
 
 
 def _operations(tables: Sequence[Table]) -> tuple[str, ...]:

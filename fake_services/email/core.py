@@ -29,6 +29,7 @@ from fake_services.email.api import (
 from fake_services.email.mail import Mail, effect_of
 from fake_services.email.mailbox import Mailbox, Sent
 from fake_services.keys import KeyStore
+from fake_services.shown import Shown
 
 KEY_LIFETIME_S = 24 * 60 * 60
 """How long a key is remembered."""
@@ -125,6 +126,27 @@ class EmailCore:
         """See `fake_services.core.Worded`."""
         return problem(status, _REFUSALS.get(status, "refused"), message)
 
+    def show(self, ref: str) -> Shown | None:
+        """The mail with this id; see `fake_services.shown.Showing`."""
+        sent = self._box.get(ref)
+        if sent is None:
+            return None
+        mail = sent.mail
+        facts = {
+            "From": mail.sender,
+            "To": ", ".join(mail.to),
+            "Cc": ", ".join(mail.cc),
+            "Bcc": ", ".join(mail.bcc),
+            "Subject": mail.subject,
+            "Message-ID": sent.message_id,
+        }
+        texts = (("Text", mail.text), ("HTML, as source", mail.html))
+        return Shown(
+            # A header may be there twice, and one may have the name of a fact.
+            facts={n: v for n, v in facts.items() if v} | {"Headers": _listed(mail.headers)},
+            texts=[(title, text) for title, text in texts if text],
+        )
+
     def deliver(
         self, mail: Mail, wanted: Effect, circumstances: Circumstances
     ) -> tuple[Sent, Sequence[Effect]]:
@@ -192,6 +214,13 @@ def _understand_find(query: str) -> Call:
     except BadRequestError as wrong:
         return _Refused(operation="search", reply=wrong.reply)
     return _Find(operation="search" if wanted.terms else "list", query=wanted)
+
+
+def _listed(headers: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    by_name: dict[str, list[str]] = {}
+    for name, value in headers:
+        by_name.setdefault(name, []).append(value)
+    return by_name
 
 
 def _conflict(name: str, message: str) -> Outcome:

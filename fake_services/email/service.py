@@ -12,6 +12,7 @@ from chaoskit.model.hosting import Address, Observer, Service, ServiceSettings
 from fake_services.email.core import EmailCore
 from fake_services.email.smtp import SmtpDoor
 from fake_services.host import LOOPBACK, HttpService
+from fake_services.shown import Shown
 
 
 class EmailService:
@@ -91,6 +92,10 @@ class EmailService:
     def end(self) -> None:
         """See `chaoskit.model.hosting.Postponing`."""
         self._http.end()
+
+    def show(self, ref: str) -> Shown | None:
+        """See `fake_services.shown.Showing`."""
+        return self._http.show(ref)
 
     def save(self) -> bytes:
         """See `Restorable.save`: the mailbox is the HTTP door's."""

@@ -27,6 +27,7 @@ from fake_services.jobs.api import (
     read_wanted,
 )
 from fake_services.keys import KeyStore
+from fake_services.shown import Shown
 
 KEY_LIFETIME_S = 24 * 60 * 60
 """How long a key is remembered."""
@@ -113,6 +114,14 @@ class JobsCore:
     def refused(self, status: int, message: str) -> HttpReply:
         """See `fake_services.core.Worded`."""
         return problem(status, "refused", message)
+
+    def show(self, ref: str) -> Shown | None:
+        """The job with this id; see `fake_services.shown.Showing`."""
+        job = self._jobs.get(ref)
+        if job is None:
+            return None
+        asked = f"{job.polled} of {job.wanted.polls} times"
+        return Shown(state=job.status, facts={**job_json(job), "asked for": asked})
 
     def _submit(self, call: _Submit, circumstances: Circumstances) -> Outcome:
         key = None if circumstances.forget_keys else call.key

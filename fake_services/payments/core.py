@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from chaoskit.model.effects import Effect
 from fake_services.core import Call, Circumstances, HttpReply, HttpRequest, Outcome, json_reply
 from fake_services.payments.changes import Ordered, carry_out
@@ -13,10 +15,15 @@ from fake_services.payments.expand import expanded
 from fake_services.payments.forms import Form, decode, texts_of
 from fake_services.payments.idempotency import Kept, KeyBook
 from fake_services.payments.looks import look
+from fake_services.payments.objects import Charge
 from fake_services.payments.orders import ConfirmOrder, Order, RefundOrder, read_order
 from fake_services.payments.routes import OPERATIONS, UNKNOWN, Route, find_route
 from fake_services.payments.wishes import SERVICE, wanted
 from fake_services.payments.world import World
+from fake_services.shown import Shown
+
+_ALWAYS = {"livemode", "object", "outcome", "payment_method_details"}
+"""Members that say the same of everything here."""
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 
@@ -108,6 +115,19 @@ class PaymentsCore:
     def refused(self, status: int, message: str) -> HttpReply:
         """See `fake_services.core.Worded`."""
         return json_reply(status, refused(status, message).body())
+
+    def show(self, ref: str) -> Shown | None:
+        """The charge, refund or customer with this id; see `fake_services.shown.Showing`."""
+        world = self._world
+        thing = world.charges.get(ref) or world.refunds.get(ref) or world.customers.get(ref)
+        if thing is None:
+            return None
+        state = ""
+        if isinstance(thing, Charge) and thing.amount_refunded:
+            state = "refunded" if thing.refunded else "partly refunded"
+        told = msgspec.to_builtins(thing)
+        filled = {n: v for n, v in told.items() if n not in _ALWAYS and v not in (None, {}, [])}
+        return Shown(state=state, facts=filled)
 
     def _answer(self, ask: Ask, circumstances: Circumstances) -> _Answer:
         if ask.refusal is not None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from chaoskit.model.effects import Effect, flatten
 from fake_services.database.books import SERVICE, VERBS, in_words, who_of
-from fake_services.postgres.client import Client
+from fake_services.postgres.client import Client, SqlError, literal
+from fake_services.shown import Rows
 
 _MADE_UP = re.compile(
     r"\b(?:nextval|now|random|clock_timestamp|statement_timestamp|transaction_timestamp|timeofday)"
@@ -84,6 +85,44 @@ def layouts(client: Client) -> dict[str, Layout]:
         name: Layout(frozenset(columns), tuple(column for _, column in sorted(keys.get(name, ()))))
         for name, columns in made_up.items()
     }
+
+
+def some_rows(client: Client, table: str, key: Sequence[str], start: int, limit: int) -> Rows:
+    """Up to ``limit`` rows of a table in the order of ``key``, after the first ``start``.
+
+    Raises:
+        SqlError: it is locked, or has gone.
+    """
+    ((oid, quoted),) = client.query(
+        "SELECT c.oid, format('%I.%I', n.nspname, c.relname) FROM pg_class c "  # noqa: S608
+        "JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE c.relkind IN ('r', 'p') "
+        f"AND chaoskit.name_of(n.nspname, c.relname) = {literal(table)}"
+    ) or [(None, None)]
+    if oid is None:
+        raise SqlError("42P01", f"the table {table} has gone")
+    columns = [
+        column or ""
+        for (column,) in client.query(
+            "SELECT attname FROM pg_attribute "  # noqa: S608 - a number
+            f"WHERE attrelid = {oid} AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+        )
+    ]
+    order = ", ".join('"' + column.replace('"', '""') + '"' for column in key) or "ctid"
+    try:
+        # A task may hold a lock on it for as long as it likes, and everybody waits for us.
+        (total,), *rows = client.query(
+            "BEGIN READ ONLY; SET LOCAL statement_timeout = '250ms'; "  # noqa: S608 - names quoted
+            f"SELECT count(*) FROM {quoted}; "
+            f"SELECT to_json(t) FROM {quoted} AS t ORDER BY {order} LIMIT {limit} OFFSET {start}; "
+            "COMMIT"
+        )
+    except SqlError:
+        client.query("ROLLBACK")
+        raise
+    read = [_row(text) or {} for (text,) in rows]
+    shown = [[_words(row.get(column)) for column in columns] for row in read]
+    return Rows(columns, shown, int(total or 0))
 
 
 def effects_of(entries: Iterable[Entry], known: Mapping[str, Layout]) -> list[Effect]:

@@ -20,12 +20,14 @@ from fake_services.postgres.books import (
     entries_after,
     layouts,
     operations_of,
+    some_rows,
 )
 from fake_services.postgres.client import Client, SqlError
 from fake_services.postgres.proxy import SERVICE, Door
 from fake_services.postgres.server import USER, Server, find_binaries
 from fake_services.postgres.triggers import INSTALL, WATCH
 from fake_services.postgres.units import DEEDS
+from fake_services.shown import Repertoire, Rows
 
 TASK = "task"
 """The database that the task finds."""
@@ -35,6 +37,8 @@ _NOBODY = "postgres"
 
 CAN_DO: Sequence[BehaviourKind] = ("lose-reply", "late-reply", "down")
 """The behaviours that it knows."""
+
+_REQUESTS = (*DEEDS, "connect")
 
 
 class PostgresService:
@@ -51,7 +55,7 @@ class PostgresService:
     def __init__(self) -> None:
         self.name = DATABASE
         self.operations: Sequence[str] = ()
-        self._conduct = Conduct(SERVICE, (*DEEDS, "connect"))
+        self._conduct = Conduct(SERVICE, _REQUESTS)
         self._door = Door(self._conduct, self._committed)
         self.server: Server | None = None
         self._keeper: Client | None = None
@@ -180,6 +184,25 @@ class PostgresService:
     def ledger(self) -> Sequence[Effect]:
         """Every effect since the reset, in the order in which we learnt of it."""
         return self._ledger.entries
+
+    def tables(self) -> Sequence[str]:
+        """See `fake_services.shown.Tabular`."""
+        return sorted(self._layouts)
+
+    def rows(self, table: str, start: int, limit: int) -> Rows:
+        """See `fake_services.shown.Tabular`."""
+        assert self._reader is not None
+        if table not in self._layouts:
+            raise unknown_name("table", table, self._layouts)
+        try:
+            return some_rows(self._reader, table, self._layouts[table].key, start, limit)
+        except SqlError as refused:
+            raise ScenarioError(f"{table} cannot be read just now: {refused}") from refused
+
+    @property
+    def repertoire(self) -> Repertoire:
+        """See `fake_services.shown.Particular`."""
+        return Repertoire(SERVICE, _REQUESTS, CAN_DO)
 
     async def quiesce(self, timeout_s: float) -> bool:
         """Every connection has ended, and its server process; see `Service.quiesce`."""

@@ -31,9 +31,13 @@ class Browser:
 
     def open(self, page: Path, fragment: str = "") -> None:
         """Open a page of its own file, and wait until its script has put it together."""
+        self.visit(f"{page.resolve().as_uri()}{fragment}")
+
+    def visit(self, address: str) -> None:
+        """Open the page at an address, and wait until its script has put it together."""
         self.driver.get("about:blank")
         self.logs("browser")
-        self.driver.get(f"{page.resolve().as_uri()}{fragment}")
+        self.driver.get(address)
         self.until(lambda: self.js("return document.documentElement.dataset.ready") == "yes")
 
     def reload(self) -> None:

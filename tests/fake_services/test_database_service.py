@@ -24,6 +24,7 @@ from chaoskit.model.behaviours import parse_behaviour
 from chaoskit.model.effects import Effect
 from chaoskit.model.errors import ScenarioError, UsageError
 from chaoskit.model.hosting import Address, RequestInfo, ServiceSettings
+from chaoskit.model.secrets import is_secret_name
 from fake_services.database.books import in_words
 from fake_services.database.service import DatabaseService, create
 
@@ -158,11 +159,13 @@ def test_a_kill_leaves_a_row_and_its_booking_or_neither(
 _values = (
     st.none()
     | st.integers(-(2**63), 2**63 - 1)
-    | st.floats(allow_nan=False)
+    | st.floats(allow_nan=False).map(lambda number: number + 0.0)  # SQLite has one zero
     | st.text(st.characters(exclude_categories=["Cs"]))
     | st.binary()
 )
-_names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+_names = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1
+).filter(lambda name: not is_secret_name(name))
 
 
 @pytest.fixture(scope="module")
