@@ -1,13 +1,32 @@
-"""Stored trials, judged again."""
+"""How a campaign judges its trials, and stored ones again."""
 
 from __future__ import annotations
 
 import msgspec
 
+from chaoskit.campaign.options import Options
 from chaoskit.campaign.store import Store
 from chaoskit.campaign.trials import DOUBT
 from chaoskit.checkers.check import judge
-from chaoskit.model.schedule import parse_schedule
+from chaoskit.explore.landed import found_nothing, part_that_landed
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.findings import Judgement
+from chaoskit.model.history import History
+from chaoskit.model.schedule import Schedule, parse_schedule
+
+
+def judged(
+    history: History, expectation: Expectation, schedule: Schedule, options: Options
+) -> Judgement:
+    """The judgement of a trial; of one that a campaign drew as far as it could be done.
+
+    Where a damage was drawn for a moment at which there is no file yet, the trial is one of the
+    faults that did land. A damage that somebody asked for by name proves nothing then.
+    """
+    drawn = "damage" in options.faults and not options.only
+    if drawn and found_nothing(history, schedule):
+        schedule = part_that_landed(history, schedule)
+    return judge(history, expectation, schedule)
 
 
 def judge_again(store: Store) -> list[tuple[str, str, str]]:
@@ -17,11 +36,12 @@ def judge_again(store: Store) -> list[tuple[str, str, str]]:
         For each changed trial its schedule, its verdict before, and its verdict now.
     """
     survey = store.survey()
+    options = msgspec.json.decode(store.get("options") or "", type=Options)
     changed: list[tuple[str, str, str]] = []
     for trial in list(store.trials()) if survey is not None else []:
         assert survey is not None
         schedule = parse_schedule(trial.schedule)
-        fresh = judge(store.history(trial.schedule), survey[2], schedule)
+        fresh = judged(store.history(trial.schedule), survey[2], schedule, options)
         doubts = tuple(u for u in trial.judgement.unknowns if u.startswith(DOUBT))
         if doubts:
             verdict = "INVALID" if fresh.findings else "UNKNOWN"

@@ -19,6 +19,7 @@ import msgspec
 from chaoskit.campaign.repeating import REPEATS, like, summed
 from chaoskit.checkers.check import judge
 from chaoskit.checkers.effects import breaks_the_contract
+from chaoskit.explore.landed import found_nothing
 from chaoskit.model.events import Event, FaultLanded, ResumeBounded, renumbered
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
@@ -82,6 +83,8 @@ async def real_trial(
         judgement = judge(history, expectation, schedule)
         if len(history.landed) == schedule.kills or schedule.timed or not left:
             break  # where threads race, a point may be passed in one run and not in the next
+        if found_nothing(history, schedule):
+            break
     if judgement.findings:
         keep(schedule, history)
     return _result(history, judgement, real=True)

@@ -14,6 +14,7 @@ from chaoskit.model.points import (
     TimePoint,
     parse_point,
 )
+from chaoskit.model.preludes import Damage
 from chaoskit.model.schedule import Fault, Schedule, parse_fault
 
 
@@ -31,6 +32,18 @@ def part_that_landed(history: History, schedule: Schedule) -> Schedule:
     while attempts and not attempts[-1]:
         attempts.pop()
     return Schedule(tuple(attempts))
+
+
+def found_nothing(history: History, schedule: Schedule) -> bool:
+    """Whether all that is missing from a trial are damages, for which there was no file."""
+    part = part_that_landed(history, schedule)
+    missed = [
+        fault
+        for number, faults in enumerate(schedule.attempts, 1)
+        for fault in faults
+        if fault not in part.faults_of(number)
+    ]
+    return bool(missed) and all(isinstance(fault.prelude, Damage) for fault in missed)
 
 
 def places_of_times(history: History) -> dict[Fault, Point]:

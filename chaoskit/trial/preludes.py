@@ -81,19 +81,24 @@ class Circumstances:
         """An attempt comes next; nothing is done to it yet."""
         self.runners = 1
 
-    def do(self, prelude: Prelude) -> None:
-        """Do what comes before an attempt; files and inputs of a change are not done here."""
+    def do(self, prelude: Prelude) -> bool:
+        """Do what comes before an attempt; files and inputs of a change are not done here.
+
+        Returns:
+            whether there was anything to do it to; a damage may find no file.
+        """
         match prelude:
             case Clock():
                 self._move_on(prelude.seconds)
             case Damage():
-                self._damage(prelude)
+                return self._damage(prelude)
             case Resumers():
                 self.runners = prelude.number
             case Changed():
                 self._change(prelude.name)
             case Behaviour():
                 pass  # all of them together, see `behave`
+        return True
 
     @property
     def runs_cold(self) -> bool:
@@ -145,17 +150,19 @@ class Circumstances:
             files = _files(self._state)
             self._before = {name: file.read_bytes() for name, file in files.items()}
 
-    def _damage(self, damage: Damage) -> None:
+    def _damage(self, damage: Damage) -> bool:
         there = _files(self._state)
-        for name, file in there.items():
-            if covers(damage.files, name):
-                _damage_one(file, damage, self._before.get(name))
+        found = [name for name in there if covers(damage.files, name)]
+        for name in found:
+            _damage_one(there[name], damage, self._before.get(name))
+        gone = []
         if damage.how == "stale":
-            for name, content in self._before.items():
-                if name not in there and covers(damage.files, name):
-                    file = self._state / name
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    file.write_bytes(content)
+            gone = [n for n in self._before if n not in there and covers(damage.files, n)]
+        for name in gone:
+            file = self._state / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(self._before[name])
+        return bool(found or gone)
 
 
 def _check_together(schedule: Schedule, number: int) -> None:

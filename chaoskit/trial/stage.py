@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -197,15 +198,15 @@ class Stage:
         circumstances = self.circumstances
         circumstances.begin()
         deeds = [fault.prelude for fault in preludes]
+        done = []
         for deed in deeds:
-            if deed is not None:
-                circumstances.do(deed)
+            done.append(deed is not None and circumstances.do(deed))
             if isinstance(deed, Changed):
                 await self._make(self._scenario.changes[deed.name])
         now = [deed for deed in deeds if isinstance(deed, Behaviour)]
         circumstances.behave(self._behaviours, now)
         circumstances.remember()
-        for fault in preludes:
+        for fault in compress(preludes, done):
             recorder.add(FaultLanded(attempt, str(fault)))
 
     async def _make(self, change: Change) -> None:
@@ -263,4 +264,15 @@ class Stage:
         words = scenario.resume if attempt > 1 and scenario.resume else scenario.command
         if circumstances.current:
             words = scenario.changes[circumstances.current].command
-        return [self.addresses.fill(word) for word in words]
+        program, *arguments = (self.addresses.fill(word) for word in words)
+        return [self._program(program), *arguments]
+
+    def _program(self, word: str) -> str:
+        """A program that is named by a path, found from where the command was written down too.
+
+        Its working directory is the work folder, where a path of that name goes first.
+        """
+        if "/" not in word or (self.workspace.state / word).exists():
+            return word
+        there = self._loaded.here / word
+        return str(there) if there.is_file() else word

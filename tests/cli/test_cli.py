@@ -14,6 +14,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from chaoskit.model.token import parse_token
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -41,6 +43,24 @@ class Shell:
 def shell(tmp_path: Path) -> Shell:
     """chaoskit in a new folder."""
     return Shell(tmp_path)
+
+
+def test_a_program_is_named_as_one_would_start_it(shell: Shell) -> None:
+    """A relative path is found from where the command was given, and so is one in its replay."""
+    script = shell.folder / "job.sh"
+    script.write_text("#!/bin/sh\n[ -e a ] || cat > a </dev/null\necho x >> out.log\n")
+    script.chmod(0o755)
+    words = ("--outputs", "out.log", "--json", "out.json", "--", "./job.sh")
+    code, out, err = shell("run", "--mechanisms", "calls", "--max-points", "8", *words)
+    assert code == 1, out + err
+    (found, *_) = json.loads((shell.folder / "out.json").read_text())["findings"]
+    assert found["kind"] == "diverged_state"
+    token = found["replay"].split()[-1]
+    command = parse_token(token).target.command
+    assert command is not None
+    assert command.command == ("./job.sh",)
+    code, out, err = shell("replay", token)
+    assert (code, "REPRODUCED" in out) == (1, True), out + err
 
 
 BROKEN = "scenarios/broken/record_after_effect.py"
