@@ -28,7 +28,11 @@ class Shard(msgspec.Struct, frozen=True):
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a campaign does. All but ``jobs``, ``runs`` and ``work_root`` decide its identity."""
+    """What a campaign does. All but ``jobs``, ``runs`` and ``work_root`` decide its identity.
+
+    ``max_points`` bounds what is tried of each kind of fault in each wave; ``max_trials`` bounds
+    all trials together: the wave that would go beyond it is sampled by the seed and is the last.
+    """
 
     target: Target
     seed: int = 0
@@ -36,6 +40,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: tuple[Action, ...] = ("late:1",)
     max_points: int | None = None
     max_time_s: float | None = None
+    max_trials: int | None = None
     times: int = 0
     depth: int = 1
     snapshots: bool = True

@@ -13,7 +13,7 @@ import msgspec
 
 from chaoskit.campaign.batches import Batch, singles, together
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
-from chaoskit.campaign.judging import judge_again
+from chaoskit.campaign.judging import judge_again, judged
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.planning import first_schedules
 from chaoskit.campaign.sharding import (
@@ -41,6 +41,7 @@ from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.points import Point
 from chaoskit.model.schedule import Schedule, parse_schedule
+from chaoskit.model.secrets import without_secrets
 from chaoskit.trace import OUTSIDE
 from chaoskit.trial.loading import load, sources
 
@@ -117,9 +118,8 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
     loaded = load(options.target)
     files = sources(loaded)
     key = identity(msgspec.json.encode(_essential(options)), files)
-    store, resumed = open_campaign(
-        Path(options.runs), Path(options.target.label).stem, key, fresh=options.fresh
-    )
+    slug = Path(without_secrets(options.target.label)).stem
+    store, resumed = open_campaign(Path(options.runs), slug, key, fresh=options.fresh)
     with closing(store):
         if not resumed:
             store.put("options", msgspec.json.encode(options).decode())
@@ -163,6 +163,7 @@ class _Campaign:
         self._before_s = float(store.get("seconds") or 0)
         self._known = store.known()
         self._why = ""
+        self._planned = 0
         self._why_real = ""
         self._plan_file = ""
         self._resumes = FULL
@@ -177,10 +178,9 @@ class _Campaign:
             yield from self._soak(first, second, expectation)
             return
         self._choose_way(first, second, expectation)
-        wave = first_schedules(
-            self._options, (first, second), expectation, self._found(first, second)
-        )
-        yield Surveyed(expectation, len(wave))
+        found = self._found(first, second)
+        wave = first_schedules(self._options, (first, second), expectation, found)
+        yield Surveyed(expectation, len(found))
         for number in range(1, self._options.depth + 1):
             if number > 1:
                 wave = self._next_wave(number - 1)
@@ -300,7 +300,7 @@ class _Campaign:
     def _run_wave(self, number: int, wave: list[Schedule]) -> Iterator[CampaignEvent]:
         self._resumes = self._how_far(len(wave))
         self._plan_file = "" if self._why_real else str(self._store.put_plan(number, wave))
-        mine = self._mine(number, wave)
+        mine, why = self._affordable(number, self._mine(number, wave))
         waiting = [
             (place, schedule) for place, schedule in mine if str(schedule) not in self._known
         ]
@@ -320,6 +320,23 @@ class _Campaign:
                 batch = running.pop(future)
                 for (position, schedule), result in zip(batch, _results(future), strict=True):
                     yield TrialDone(self._book(number, position, schedule, result))
+        self._why = why
+
+    def _affordable(self, number: int, mine: Batch) -> tuple[Batch, str]:
+        """What of a wave the limit of trials leaves, and why no further wave follows, if so.
+
+        A sample, not the first ones: those would all be kills at the beginning of the task.
+        """
+        most = most_of(self._options.max_trials, self._options.shard)
+        left = len(mine) if most is None else max(most - self._planned, 0)
+        self._planned += min(left, len(mine))
+        if left >= len(mine):
+            return mine, ""
+        chosen = sample([schedule for _, schedule in mine], left, self._options.seed + number - 1)
+        kept = set(chosen)
+        bound = self._options.max_trials
+        why = f"the limit of {bound} trial{'s' if bound != 1 else ''} was reached"
+        return [(place, schedule) for place, schedule in mine if schedule in kept], why
 
     def _mine(self, number: int, wave: list[Schedule]) -> Batch:
         """The trials of a wave that are this campaign's own, with their places in it."""
@@ -372,6 +389,11 @@ class _Campaign:
         judgement = result.judgement
         assert judgement is not None
         landed = result.landed == schedule.kills
+        if not landed:
+            survey = self._store.survey()
+            assert survey is not None
+            history = History.decode(result.history)
+            judgement = judged(history, survey[2], schedule, self._options)
         trial = StoredTrial(
             str(schedule),
             wave,

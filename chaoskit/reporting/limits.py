@@ -106,6 +106,9 @@ def _of_points(
         )
     if missed:
         yield f"{missed} random moments that came after the task's end"
+    trials = [] if options.soak_s else [t for t in store.trials() if not t.landed]
+    if idle := sum("damage:" in t.schedule and t.judgement.verdict != "UNKNOWN" for t in trials):
+        yield f"{idle} trials of damage that found no file to damage: they are plain kills"
 
 
 def _of_the_trace(store: Store) -> Iterator[str]:
@@ -149,7 +152,7 @@ def _of_the_campaign(store: Store, options: Options) -> Iterator[str]:
     finished = store.get("finished")
     if finished is None:
         yield "the rest of an interrupted campaign: the same command goes on with it"
-    elif finished.startswith("the time limit"):
+    elif finished.startswith(("the time limit", "the limit")):
         yield f"what was left when {finished}"
     if not options.in_flight:
         yield "requests that land after the resume has begun (--in-flight late:1)"

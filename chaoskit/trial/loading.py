@@ -90,20 +90,29 @@ def _from_file(target: Target, path: Path, name: str) -> Loaded:
     if not path.is_file():
         raise unknown_name("scenario", str(path), map(str, scenario_files(Path())))
     file = path.resolve()
+    known = scenarios_in(path)
+    if name not in known:
+        if not known:
+            raise ScenarioError(f"{path} has no scenario: write `scenario = Scenario(…)` in it")
+        raise unknown_name(f"scenario in {path}", name, known)
+    return Loaded(known[name], target, file, name, file.parent)
+
+
+def scenarios_in(path: Path) -> dict[str, Scenario]:
+    """The scenarios of a file by their names, in the order of the file.
+
+    Raises:
+        ScenarioError: the file cannot be imported.
+    """
     try:
-        module = load_module(str(file))
+        module = load_module(str(path.resolve()))
     except UsageError:
         raise
     except Exception as error:
         raise ScenarioError(
             f"{path} cannot be imported: {type(error).__name__}: {error}"
         ) from error
-    known = {key: value for key, value in vars(module).items() if isinstance(value, Scenario)}
-    if name not in known:
-        if not known:
-            raise ScenarioError(f"{path} has no scenario: write `scenario = Scenario(…)` in it")
-        raise unknown_name(f"scenario in {path}", name, known)
-    return Loaded(known[name], target, file, name, file.parent)
+    return {key: value for key, value in vars(module).items() if isinstance(value, Scenario)}
 
 
 def sources(loaded: Loaded) -> bytes:
@@ -115,6 +124,9 @@ def sources(loaded: Loaded) -> bytes:
     scenario = loaded.scenario
     words = (*scenario.command, *scenario.resume)
     files |= {word.replace("{here}", str(loaded.here)) for word in words}
+    files |= {
+        str(loaded.here / command[0]) for command in (scenario.command, scenario.resume) if command
+    }
     digest = hashlib.sha256()
     for file in sorted(files):
         path = Path(file)

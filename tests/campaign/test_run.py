@@ -76,6 +76,17 @@ def test_further_kills_land_during_the_resume(tmp_path: Path) -> None:
     assert any(" / " in f.schedule for f in summary.findings)
 
 
+def test_a_limit_of_trials_bounds_all_waves_together(tmp_path: Path) -> None:
+    """Exactly so many trials for any number of workers, the last wave a sample; and it is said."""
+    target = scenario("broken/no_effect_ids")
+    one = campaign(tmp_path / "1", target, jobs=1, max_points=8, max_trials=11, depth=2)
+    two = campaign(tmp_path / "2", target, jobs=2, max_points=8, max_trials=11, depth=2)
+    assert one.trials == two.trials == 11
+    assert one.kills == two.kills == 14
+    assert findings(one) == findings(two)
+    assert "what was left when the limit of 11 trials was reached" in one.not_tested
+
+
 def test_a_task_that_never_calls_a_service_is_unknown(tmp_path: Path) -> None:
     """Without an effect and without outputs there is nothing to judge by."""
     summary = campaign(tmp_path, Target(command=CommandSpec(command=("true",))))
