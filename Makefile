@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV   := .venv
 READY  := $(VENV)/.ready
 
-.PHONY: setup campaign test exhaustive lint gallery bench clean
+.PHONY: setup campaign test exhaustive lint gallery bench docs reference clean
 
 setup: $(READY)
 
@@ -38,6 +38,15 @@ gallery: setup
 
 bench: setup
 	@$(VENV)/bin/python benchmarks/sweep_rate.py
+
+# The site, in build/site; a warning is an error.
+docs: setup
+	@$(VENV)/bin/python -m sphinx -q -W --keep-going -j auto -b html -c docs . build/site
+	@echo "build/site/index.html"
+
+# The pages of docs/reference, from the code.
+reference: setup
+	@$(VENV)/bin/python -m docs._reference
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from chaoskit.model.findings import FINDING_KINDS
 from chaoskit.model.token import Target
 from chaoskit.trial.loading import load
@@ -45,13 +43,6 @@ def test_the_table_of_scenarios_says_what_they_show() -> None:
     for name, file in files.items():
         expected = set(load(Target(scenario=str(file))).scenario.expect)
         assert set(re.findall(r"`(\w+)`", rows[name])) & FINDING_KINDS.keys() == expected, name
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    """Every relative link names a file that is there."""
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
 def test_no_page_or_module_speaks_of_one_machine() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -19,14 +19,13 @@ from chaoskit.checkers.diagnosis import diagnose
 from chaoskit.checkers.effects import duplicate_effect, false_success, lost_effect, wrong_inputs
 from chaoskit.checkers.ending import diverged_state, leftover_process, stuck
 from chaoskit.checkers.ordering import out_of_order_effect
+from chaoskit.checkers.own import Checker, asked, own_checkers
 from chaoskit.checkers.steps import redone_step, silent_restart
 from chaoskit.model.events import EffectApplied
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding, Judgement, Verdict
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Schedule
-
-Checker = Callable[[History, Expectation], Iterable[Finding]]
 
 CHECKERS: tuple[Checker, ...] = (
     silent_restart,
@@ -57,7 +56,7 @@ def judge(
     history: History,
     expectation: Expectation,
     schedule: Schedule,
-    checkers: Iterable[Checker] = CHECKERS,
+    checkers: Iterable[Checker] | None = None,
 ) -> Judgement:
     """What the checkers say of one trial.
 
@@ -65,20 +64,24 @@ def judge(
         history: the trial.
         expectation: what an undisturbed run does.
         schedule: the faults that were meant to land.
-        checkers: the pure functions to ask.
+        checkers: the pure functions to ask; by default `CHECKERS` and those that are installed.
     """
+    if checkers is None:
+        checkers = (*CHECKERS, *own_checkers())
     findings: list[Finding] = []
     unknowns = list(_unknowns(history, expectation, schedule))
     for checker in checkers:
         try:
-            findings.extend(checker(history, expectation))
+            findings.extend(asked(checker, history, expectation))
         except Exception as error:  # noqa: BLE001 - any failure of a checker means "not judged"
             name = getattr(checker, "__name__", repr(checker))
             unknowns.append(f"the checker {name} failed: {type(error).__name__}: {error}")
     findings = [f for f in findings if not excused(f, history, expectation)]
     findings = _with_causes(findings, history)
     explained = tuple(
-        msgspec.structs.replace(finding, diagnosis=diagnose(finding, history, expectation))
+        finding
+        if finding.diagnosis is not None
+        else msgspec.structs.replace(finding, diagnosis=diagnose(finding, history, expectation))
         for finding in findings
     )
     verdict = Verdict.INVALID if explained else Verdict.UNKNOWN if unknowns else Verdict.VALID

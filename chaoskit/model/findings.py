@@ -53,7 +53,7 @@ class Verdict(Enum):
 class Diagnosis(msgspec.Struct, frozen=True):
     """Which gap in the checkpoint explains a finding, and what in the history says so.
 
-    ``missing`` is a row of the table in design.md, section 1, or a class of cases.md.
+    ``missing`` names the gap, with the number of a known failure or class of them if there is one.
     """
 
     missing: str

@@ -219,12 +219,17 @@ sys.exit(0)                           # the first one still sends""",
 """Every kind of finding, in the order of `FINDING_KINDS`."""
 
 
+OWN_KIND = "a promise was broken that an installed checker of another package keeps"
+"""What is known here of a kind that is not among `FINDING_KINDS`; see `chaoskit.checkers.own`."""
+
+
 def explanation(kind: str) -> Explanation:
     """The explanation of ``kind``; one that says only what it means where none is written."""
-    return EXPLANATIONS.get(kind) or Explanation(FINDING_KINDS.get(kind, kind), "", "")
+    how = FINDING_KINDS.get(kind, "The finding itself, and that package, say more.")
+    return EXPLANATIONS.get(kind) or Explanation(how, "", "")
 
 
 def sentence(kind: str) -> str:
     """What ``kind`` means, as a sentence."""
-    meaning = FINDING_KINDS.get(kind, kind)
+    meaning = FINDING_KINDS.get(kind, OWN_KIND)
     return f"{meaning[0].upper()}{meaning[1:]}."

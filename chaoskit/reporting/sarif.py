@@ -86,17 +86,18 @@ def _driver(summary: Summary, kinds: Sequence[str]) -> Json:
 
 def _rule(kind: str) -> Json:
     known = explanation(kind)
-    text = f"{known.how}\n\nTo mend it: {known.mend}"
-    example = f"```python\n{known.example}\n```"
     cases = f"\n\nKnown cases: {', '.join(known.cases)}" if known.cases else ""
+    example = f"\n\n```python\n{known.example}\n```" if known.example else ""
+    mend = f"\n\nTo mend it: {known.mend}" if known.mend else ""
+    bold = mend.replace("To mend it:", "**To mend it:**", 1)
     return {
         "id": kind,
         "name": "".join(word.capitalize() for word in kind.split("_")),
         "shortDescription": {"text": sentence(kind)},
         "fullDescription": {"text": known.how},
         "help": {
-            "text": f"{text}{cases}",
-            "markdown": f"{known.how}\n\n{example}\n\n**To mend it:** {known.mend}{cases}",
+            "text": f"{known.how}{mend}{cases}",
+            "markdown": f"{known.how}{example}{bold}{cases}",
         },
         "defaultConfiguration": {"level": "error"},
         "properties": {"tags": ["resume", "checkpoint", "side-effects"]},

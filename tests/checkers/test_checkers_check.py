@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from chaoskit.checkers.check import CHECKERS, Checker, judge
+from chaoskit.checkers.check import CHECKERS, judge
+from chaoskit.checkers.own import Checker
 from chaoskit.model.effects import Effect
 from chaoskit.model.events import StatedEnd
 from chaoskit.model.expectation import Expectation
