@@ -51,6 +51,28 @@ class Browser:
         """What ``code`` returns in the page."""
         return self.driver.execute_script(code, *given)
 
+    def break_out(self) -> tuple[list[str], str]:
+        """Try to reach another place and to run a script: what the page's policy refused of the
+        three, and what the script has set.
+        """
+        *refused, broken = self.driver.execute_async_script(
+            """
+            const done = arguments[0], found = [];
+            document.addEventListener("securitypolicyviolation", (event) => {
+              found.push(event.effectiveDirective);
+              if (found.length === 3) done([...found, String(window.broken)]);
+            });
+            fetch("http://127.0.0.1:9/").catch(() => {});
+            const script = document.createElement("script");
+            script.textContent = "window.broken = true";
+            document.body.append(script);
+            const image = document.createElement("img");
+            image.src = "http://127.0.0.1:9/x.png";
+            document.body.append(image);
+            """
+        )
+        return sorted(refused), broken
+
     def until(self, holds: Callable[[], object]) -> Any:
         """Wait until ``holds()`` is true; its value."""
         return WebDriverWait(self.driver, PATIENCE_S, poll_frequency=0.05).until(lambda _: holds())
