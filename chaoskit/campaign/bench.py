@@ -10,10 +10,10 @@ from typing import Self
 import msgspec
 
 from chaoskit.campaign.jobs import Job, Session, checked, trial_timeout_s
+from chaoskit.campaign.starting import survey_of
 from chaoskit.campaign.trials import Result
 from chaoskit.checkers.check import judge
 from chaoskit.explore.plan import Mechanism
-from chaoskit.explore.survey import expect
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
@@ -78,11 +78,15 @@ class Bench:
         self._session.close()
 
     def survey(self, take: int | None = None) -> Surveyed:
-        """What undisturbed runs with the first ``take`` items of the inputs teach."""
+        """What undisturbed runs with the first ``take`` items of the inputs teach.
+
+        Raises:
+            ScenarioError: the task cannot be started.
+        """
         if take not in self._surveyed:
             job = self._telling(msgspec.structs.replace(self._job, take=take))
             first, second = (History.decode(result.history) for result in self._perform(job))
-            expectation = expect(first, second, load(self._target, take).scenario)
+            expectation = survey_of(first, second, load(self._target, take), again=True)
             self._surveyed[take] = Surveyed(first, second, expectation)
             self.surveys += 1
         return self._surveyed[take]

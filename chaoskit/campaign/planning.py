@@ -56,6 +56,20 @@ def first_schedules(
     return wave
 
 
+def check_only(only: Sequence[str]) -> None:
+    """Refuse points that are none, before anything is run.
+
+    Raises:
+        UsageError: one of these schedules does not parse, or has no fault.
+    """
+    for text in only:
+        if not parse_schedule(text).kills:
+            raise UsageError(
+                f"{text!r} has no fault, and no points at all is an error: name a point, "
+                "or leave --at out for all of them"
+            )
+
+
 def kinds_of(options: Options, scenario: Scenario) -> tuple[str, ...]:
     """The kinds of other faults that are tried; the scenario's own changes where nobody says."""
     if options.faults:

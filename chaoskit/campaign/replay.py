@@ -78,7 +78,7 @@ def replay(token: ReplayToken, work_root: str = "", *, repeats: int = REPEATS) -
     if showing:
         return _replayed("FLAKY", showing[-1], problems, rate)
     for other in (tried, *again):
-        if other.judgement.findings:
+        if _outcome(token, other, problems) == "CHANGED":
             return _replayed("CHANGED", other, problems, rate)
     return _replayed(outcome, tried, problems, rate)
 
@@ -93,6 +93,8 @@ def _replayed(
 def _outcome(token: ReplayToken, tried: Tried, problems: tuple[str, ...]) -> Outcome:
     if named(token.fingerprint)(tried.judgement) is not None:
         return "REPRODUCED"
+    if problems or not tried.landed:  # what else is seen then is not the token's trial
+        return "UNKNOWN"
     if tried.judgement.findings:
         return "CHANGED"
-    return "UNKNOWN" if problems or tried.judgement.unknowns else "FIXED"
+    return "UNKNOWN" if tried.judgement.unknowns else "FIXED"

@@ -15,7 +15,7 @@ from chaoskit.campaign.batches import Batch, singles, together
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.judging import judge_again, judged
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.planning import first_schedules
+from chaoskit.campaign.planning import check_only, first_schedules
 from chaoskit.campaign.sharding import (
     CAMPAIGN,
     check_shard,
@@ -25,6 +25,7 @@ from chaoskit.campaign.sharding import (
     share_of,
 )
 from chaoskit.campaign.soaking import RepeatsStarted, Soaking, SoakStarted, soak_of
+from chaoskit.campaign.starting import survey_of
 from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
 from chaoskit.campaign.trials import BOUNDED, FULL, Result
 from chaoskit.campaign.workers import Workers
@@ -49,6 +50,9 @@ AUTO = "auto"
 LONG_S = 60.0
 """An exploration that would take longer with full resumes is one with bounded resumes instead."""
 
+SILENT_S = 10.0
+"""For so long nothing is said of undisturbed runs that do not end."""
+
 SUSPECT = {"wrong_inputs", "diverged_state", "lost_effect", "false_success"}
 """Findings that a value which varies from run to run can feign."""
 
@@ -61,6 +65,13 @@ class Started:
     title: str
     resumed: bool
     trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surveying:
+    """The undisturbed runs have not ended after so many ``seconds``."""
+
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +108,14 @@ class Finished:
 
 
 CampaignEvent = (
-    Started | Surveyed | WaveStarted | SoakStarted | TrialDone | RepeatsStarted | Finished
+    Started
+    | Surveying
+    | Surveyed
+    | WaveStarted
+    | SoakStarted
+    | TrialDone
+    | RepeatsStarted
+    | Finished
 )
 
 
@@ -115,6 +133,7 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
         HarnessError: chaoskit itself failed.
     """
     check_shard(options)
+    check_only(options.only)
     loaded = load(options.target)
     files = sources(loaded)
     key = identity(msgspec.json.encode(_essential(options)), files)
@@ -164,11 +183,13 @@ class _Campaign:
         self._known = store.known()
         self._why = ""
         self._planned = 0
+        self._surveyed: Future[bytes] | None = None
         self._why_real = ""
         self._plan_file = ""
         self._resumes = FULL
 
     def events(self) -> Iterator[CampaignEvent]:
+        yield from self._wait_for_survey()
         first, second, expectation = self._survey()
         if expectation.problems or not expectation.evidence:
             yield Surveyed(expectation, 0)
@@ -249,17 +270,23 @@ class _Campaign:
     def _seconds(self) -> float:
         return self._before_s + time.monotonic() - self._began
 
+    def _wait_for_survey(self) -> Iterator[Surveying]:
+        if self._store.survey() is not None:
+            return
+        self._surveyed = self._submit(self._surveys())
+        began = time.monotonic()
+        while not wait([self._surveyed], timeout=SILENT_S).done:
+            yield Surveying(time.monotonic() - began)
+
     def _survey(self) -> tuple[History, History, Expectation]:
         stored = self._store.survey()
         if stored is not None:
             return stored
-        done = _done(self._submit(self._surveys()))
+        assert self._surveyed is not None, "waited for before"
+        done = _done(self._surveyed)
         first, second = (History.decode(result.history) for result in done.results)
         self._store.put("restorable", "yes" if done.restorable else "no")
-        for history in (first, second):
-            if history.last.how == "not-started":
-                raise ScenarioError(f"the task cannot be started: {history.last.output_tail}")
-        expectation = expect(first, second, load(self._options.target).scenario)
+        expectation = survey_of(first, second, load(self._options.target))
         self._store.put_survey(first, second, expectation)
         if not expectation.problems:
             # the control: an undisturbed run is judged as well
@@ -394,6 +421,8 @@ class _Campaign:
             assert survey is not None
             history = History.decode(result.history)
             judgement = judged(history, survey[2], schedule, self._options)
+        if any(finding.kind == "stuck" for finding in judgement.findings):
+            _refuse_unstartable(History.decode(result.history), schedule)
         trial = StoredTrial(
             str(schedule),
             wave,
@@ -448,3 +477,14 @@ def _done(future: Future[bytes]) -> Done:
         HarnessError: chaoskit failed at it.
     """
     return checked(msgspec.msgpack.decode(future.result(), type=Done))
+
+
+def _refuse_unstartable(history: History, schedule: Schedule) -> None:
+    """A command that resumes nothing because there is no such program is no fault of the task.
+
+    Raises:
+        ScenarioError: the last attempt could not be started, and nothing but kills came before it.
+    """
+    faults = [fault for faults in schedule.attempts for fault in faults]
+    if history.last.how == "not-started" and not any(fault.is_prelude for fault in faults):
+        raise ScenarioError(f"the task cannot be resumed: {history.last.output_tail}")

@@ -145,12 +145,16 @@ class Store:
             self._lock = None
 
     def discard(self) -> None:
-        """Close the campaign and remove its folder."""
+        """Close the campaign and remove its folder; the newest of the others is the latest."""
         self.close()
         shutil.rmtree(self.folder, ignore_errors=True)
         latest = self.folder.parent / LATEST
         if latest.is_symlink() and not latest.exists():
-            latest.unlink()
+            others = _runs(self.folder.parent)
+            if others:
+                _link_latest(self.folder.parent, max(others))
+            else:
+                latest.unlink()
 
     def get(self, key: str) -> str | None:
         """A value that `put` stored."""
@@ -364,7 +368,8 @@ def find_run(root: Path, name: str) -> Path:
     for folder in (Path(name), root / name):
         if (folder / FILE).is_file():
             return folder.resolve()
-    raise unknown_name("run", name, [folder.name for folder in _runs(root)] + [LATEST])
+    latest = [LATEST] if (root / LATEST / FILE).is_file() else []
+    raise unknown_name("run", name, [folder.name for folder in _runs(root)] + latest)
 
 
 def _runs(root: Path) -> list[Path]:

@@ -68,6 +68,11 @@ def times(number: int) -> str:
     return {0: "never", 1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 trial``, ``12 trials``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def nearest(effect: Effect, candidates: Sequence[Effect]) -> Effect | None:
     """The candidate of the same operation that shares the most fields with ``effect``."""
     same = [other for other in candidates if other.operation == effect.operation]

@@ -4,14 +4,16 @@ class of cases.md, with the evidence in the history.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from chaoskit.checkers.comparison import subject
-from chaoskit.model.events import EffectApplied, RequestReceived
+from chaoskit.checkers.comparison import counted, subject, times
+from chaoskit.model.events import AttemptEnded, EffectApplied, RequestReceived
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Diagnosis, Finding
 from chaoskit.model.history import History
+from chaoskit.model.last_words import telling_line
 
 ORDER = "order: the record is written after the effect, not atomically with it"
 IDS = "external effect ids: resume cannot ask the service whether it happened"
@@ -19,6 +21,7 @@ INPUTS = "the step's inputs and outputs are not in the checkpoint"
 POSITION = "anything but 'step N was reached' is missing from the checkpoint"
 NOTHING = "no checkpoint: nothing durable says how far the task came"
 FRESH_KEY = "idempotency key made anew by each attempt (KEY-1)"
+KEY_OF_A_CALL = "idempotency key made for each call, not for the step: one attempt made several"
 COARSE_KEY = "idempotency key from the arguments only, not from the step (KEY-2)"
 FORGOTTEN_KEY = "the service did not honour an idempotency key that it was given (KEY-3)"
 IN_FLIGHT = "a request in flight at the kill is taken for one that never was (DUP-2)"
@@ -30,6 +33,17 @@ CANCEL_LOST = "the cancel is not durable, or resume does not look at it (CTRL-1)
 TOO_STRICT = "resume asks for more to be unchanged than the next step depends on (CODE-3)"
 UNFENCED = "a runner does not ask whether it still owns the run (TWO-4)"
 EARLY_FINISH = "'all steps done' taken for 'run done' (LOST-10)"
+UNREADABLE = "a record that cannot be read back: torn by the kill, or damaged (class TORN)"
+
+_UNREADABLE_WORDS = re.compile(
+    r"JSONDecodeError|UnicodeDecodeError|UnpicklingError|EOFError|invalid literal for|"
+    r"could not convert string to float|JSON input|in JSON at|is not valid JSON|unexpected EOF|"
+    r"invalid character .+ looking for|not a database|disk image is malformed",
+    re.IGNORECASE,
+)
+"""What readers of Python, Node.js, Go and SQLite say of a text or a file that is not whole."""
+
+_LINE_CHARACTERS = 160
 
 
 UNSYNCED_LOSS = Diagnosis(
@@ -65,12 +79,7 @@ def _duplicate(finding: Finding, history: History, expectation: Expectation) -> 
             "do not rely on a key alone where the service may forget it: look the effect up first",
         )
     if effects and all(keys):
-        return Diagnosis(
-            FRESH_KEY,
-            f"the same effect was asked for with {len(keys)} different keys",
-            "derive the key from the run and the step, store it before the effect, and send the "
-            "stored one again",
-        )
+        return _by_other_keys(effects)
     by_fault = _by_the_fault(history)
     if by_fault is not None:
         return by_fault
@@ -93,6 +102,47 @@ def _duplicate(finding: Finding, history: History, expectation: Expectation) -> 
         "the effect was booked by the service before the kill, and the resume did not know of it",
         "give the service an idempotency key that is stored before the effect, or look the effect "
         "up before doing it again",
+    )
+
+
+def _by_other_keys(effects: Sequence[EffectApplied]) -> Diagnosis:
+    """What explains a repeat under another key: a new attempt, or another call of the same one."""
+    attempts = {body.attempt for body in effects}
+    if len(attempts) > 1:
+        return Diagnosis(
+            FRESH_KEY,
+            f"the same effect was asked for with {len(effects)} different keys",
+            "derive the key from the run and the step, store it before the effect, and send the "
+            "stored one again",
+        )
+    return Diagnosis(
+        KEY_OF_A_CALL,
+        f"attempt {attempts.pop()} did it {times(len(effects))}, each time with another key; no "
+        "other attempt did",
+        "find what calls it again within one attempt (a retry, a loop, a list that names it "
+        "twice), and make the key once for the step, outside of that",
+    )
+
+
+def _stuck(finding: Finding, history: History, expectation: Expectation) -> Diagnosis | None:
+    """A record that is not whole, where every attempt says so before it asks a service for
+    anything: what it could not read was its own.
+    """
+    bodies = [history.events[index].body for index in finding.witness]
+    ended = [body for body in bodies if isinstance(body, AttemptEnded)]
+    said = [telling_line(body.output_tail) for body in ended]
+    asking = {body.attempt for _, body in history.requests}
+    if not said or any(body.how != "exit" or body.attempt in asking for body in ended):
+        return None
+    if not all(map(_UNREADABLE_WORDS.search, said)):
+        return None
+    who = "the attempt" if len(said) == 1 else f"each of {counted(len(said), 'attempt')}"
+    return Diagnosis(
+        UNREADABLE,
+        f"{who} ended before it asked a service for anything, the last one with: "
+        f"{said[-1][:_LINE_CHARACTERS]}",
+        "write each record beside the old one, fsync it and rename it, so that a kill leaves the "
+        "old or the new one; where one cannot be read all the same, refuse and say which",
     )
 
 
@@ -163,9 +213,10 @@ def _fixed(missing: str, mend: str) -> Callable[[Finding, History, Expectation],
     return rule
 
 
-_RULES: dict[str, Callable[[Finding, History, Expectation], Diagnosis]] = {
+_RULES: dict[str, Callable[[Finding, History, Expectation], Diagnosis | None]] = {
     "duplicate_effect": _duplicate,
     "lost_effect": _lost,
+    "stuck": _stuck,
     "redone_step": _fixed(
         POSITION, "record each completed step durably, with its result, before the next one begins"
     ),

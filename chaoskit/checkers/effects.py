@@ -11,6 +11,7 @@ from chaoskit.checkers.binding import mixtures
 from chaoskit.checkers.comparison import (
     Seen,
     compare,
+    counted,
     difference,
     in_words,
     nearest,
@@ -106,7 +107,8 @@ def false_success(history: History, expectation: Expectation) -> Iterator[Findin
     if not missing:
         return
     identity, expected, seen = missing[0]
-    others = f" and {len(missing) - 1} more effects after it" if len(missing) > 1 else ""
+    more = len(missing) - 1
+    others = f" and {counted(more, 'more effect')} after it" if more else ""
     yield Finding(
         kind="false_success",
         operation=identity.operation,

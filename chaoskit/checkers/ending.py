@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from chaoskit.checkers.comparison import counted
 from chaoskit.model.events import AttemptEnded
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
+from chaoskit.model.last_words import telling_line
 
 _LINE_CHARACTERS = 160
 
@@ -25,7 +27,7 @@ def stuck(history: History, expectation: Expectation) -> Iterator[Finding]:
         operation="task",
         subject=f"{last.how} {last.code}",
         expected="the task ends with success, or refuses, or names a step of unknown outcome",
-        seen=f"{len(failed)} attempts after the last kill, none of which did",
+        seen=f"{counted(len(failed), 'attempt')} after the last kill, {_none(len(failed))} did",
         because=f"the last one {_how(last)}",
         witness=tuple(index for index, _ in failed),
     )
@@ -47,8 +49,8 @@ def diverged_state(history: History, expectation: Expectation) -> Iterator[Findi
         kind="diverged_state",
         operation="outputs",
         subject="outputs",
-        expected=f"{len(want)} outputs as an undisturbed run leaves them",
-        seen=f"{len(names)} that differ",
+        expected=f"{counted(len(want), 'output')} as an undisturbed run leaves them",
+        seen=f"{len(names)} that differ{'s' if len(names) == 1 else ''}",
         because="; ".join(what) + more,
         witness=(history.events[-1].index,),
     )
@@ -70,6 +72,10 @@ def leftover_process(history: History, expectation: Expectation) -> Iterator[Fin
             return
 
 
+def _none(number: int) -> str:
+    return "which never" if number == 1 else "none of which"
+
+
 def _change(present: bool, expected: bool) -> str:  # noqa: FBT001 - two facts
     if not present:
         return "is missing"
@@ -77,8 +83,8 @@ def _change(present: bool, expected: bool) -> str:  # noqa: FBT001 - two facts
 
 
 def _how(ended: AttemptEnded) -> str:
-    lines = [line.strip() for line in ended.output_tail.splitlines() if line.strip()]
-    said = f"; its last words: {lines[-1][:_LINE_CHARACTERS]}" if lines else ""
+    words = telling_line(ended.output_tail)[:_LINE_CHARACTERS]
+    said = f"; its last words: {words}" if words else ""
     match ended.how:
         case "timeout":
             return f"did not end within {ended.seconds:.1f} s{said}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from chaoskit.checkers.comparison import in_words, subject
+from chaoskit.checkers.comparison import counted, in_words, subject
 from chaoskit.checkers.progress import Progress, Redo, Which, progress
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding
@@ -47,11 +47,15 @@ def silent_restart(history: History, expectation: Expectation) -> Iterator[Findi
             subject="first step",
             expected="the resume goes on where the task was killed",
             seen=f"attempt {attempt} began again at its first step, {first.again.name}",
-            because=f"{len(made.done_before(attempt))} completed steps were known to earlier "
-            f"attempts, and it ran {len(redos)} of them again",
+            because=f"{_known(len(made.done_before(attempt)))} known to earlier attempts, and it "
+            f"ran {len(redos)} of them again",
             witness=(first.first, first.again.index),
         )
         return
+
+
+def _known(steps: int) -> str:
+    return f"{counted(steps, 'completed step')} {'was' if steps == 1 else 'were'}"
 
 
 def _restarts(history: History, made: Progress) -> dict[int, list[Redo]]:

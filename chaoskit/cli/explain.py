@@ -23,6 +23,7 @@ from chaoskit.reporting.explanations import explanation, sentence
 if TYPE_CHECKING:
     from chaoskit.reporting.summary import ReportedFinding
 
+_CASE = re.compile(r"[A-Z]+-[0-9]+")
 _FINGERPRINT = re.compile(r"[0-9a-f]{4,8}")
 
 
@@ -34,7 +35,8 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{4,8}")
 @click.option("--run", "run", default=LATEST, show_default=True, help="Where to find it.")
 @click.option("--runs", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True)
 def explain(finding: str | None, run: str, runs: Path) -> int:
-    """Explain FINDING: a kind, or the first digits of the fingerprint of one in the latest run.
+    """Explain FINDING: a kind, a case as in DUP-2, or the first digits of the fingerprint of one in
+    the latest run.
 
     Without one, every kind is listed with its meaning.
 
@@ -49,6 +51,9 @@ def explain(finding: str | None, run: str, runs: Path) -> int:
     if finding in FINDING_KINDS:
         _explain(finding, out)
         return 0
+    if _CASE.fullmatch(finding.upper()):
+        _explain_case(finding.upper(), out)
+        return 0
     if not _FINGERPRINT.fullmatch(finding):
         raise unknown_name("kind of finding", finding, FINDING_KINDS)
     found = _found(find_run(runs, run), finding)
@@ -56,6 +61,22 @@ def explain(finding: str | None, run: str, runs: Path) -> int:
     out.print()
     _explain(found.kind, out)
     return 0
+
+
+def _explain_case(case: str, out: Console) -> None:
+    """The kinds of finding among whose cases it is.
+
+    Raises:
+        UsageError: there is no such case.
+    """
+    kinds = [kind for kind in FINDING_KINDS if case in explanation(kind).cases]
+    if not kinds:
+        known = (known for kind in FINDING_KINDS for known in explanation(kind).cases)
+        raise unknown_name("case", case, known)
+    out.print(Text(f"{case} is a failure of a real program that shows as {' and as '.join(kinds)}"))
+    for kind in kinds:
+        out.print()
+        _explain(kind, out)
 
 
 def _found(folder: Path, prefix: str) -> ReportedFinding:

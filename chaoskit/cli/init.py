@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 
 from chaoskit.cli.starting import Starter, scenario_text, test_text
-from chaoskit.model.errors import UsageError, unknown_name
-from chaoskit.trial.services import service_names
+from chaoskit.model.errors import UsageError
+from chaoskit.trial.services import service_names, unknown_service
 
 EXAMPLE = "example"
 
@@ -69,7 +69,7 @@ def _services(text: str) -> tuple[str, ...]:
     known = service_names()
     for name in chosen:
         if name not in known:
-            raise unknown_name("service", name, known)
+            raise unknown_service(name, known)
     return chosen
 
 

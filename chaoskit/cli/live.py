@@ -23,6 +23,7 @@ from chaoskit.campaign.run import (
     Finished,
     Started,
     Surveyed,
+    Surveying,
     TrialDone,
     WaveStarted,
 )
@@ -84,6 +85,11 @@ class Live:
             case Started():
                 if event.resumed:
                     self._say(f"going on with {event.folder}: {event.trials} trials are there")
+            case Surveying():
+                self._say(
+                    f"two undisturbed runs, {event.seconds:.0f} s so far "
+                    "(--timeout SECONDS ends one that does not end by itself)"
+                )
             case Surveyed():
                 found = len(event.expectation.order)
                 self._say(

@@ -170,7 +170,11 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
 )
 @click.option("--shard", metavar="K/N", help="Only the K-th of N parts; see chaoskit join.")
 @click.option(
-    "--timeout", metavar="SECONDS", type=_SECONDS, help="Kill an attempt that takes longer."
+    "--timeout",
+    metavar="SECONDS",
+    type=_SECONDS,
+    help="Kill an attempt that takes longer; by default 300 in an undisturbed run, and then 10 and "
+    "20 times as long as that took.",
 )
 @click.option("--seed", default=0, show_default=True, help="Decides inputs and samples.")
 @click.option("-j", "--jobs", default="auto", show_default=True, help="Workers.")

@@ -14,6 +14,7 @@ from chaoskit.model.effects import Effect, Identity, identity_of
 from chaoskit.model.events import ReplySent, RequestReceived
 from chaoskit.model.expectation import Expectation, Terms
 from chaoskit.model.history import History
+from chaoskit.model.last_words import telling_line
 from chaoskit.model.scenario import Scenario
 
 Volatile = dict[str, tuple[str, ...]]
@@ -125,13 +126,13 @@ def _failures(history: History) -> Iterator[str]:
     if history.completed and len(history.attempts) == 1:
         return
     ended = history.attempts[0][1]
-    words = [line.strip() for line in ended.output_tail.splitlines() if line.strip()]
+    words = telling_line(ended.output_tail)
     how = {
         "timeout": f"did not end within {ended.seconds:.0f} s",
         "signal": f"was ended by signal {ended.code}",
         "not-started": "could not be started",
     }.get(ended.how, f"ended with status {ended.code}")
-    yield f"the task fails without any fault: it {how}" + (f" ({words[-1]})" if words else "")
+    yield f"the task fails without any fault: it {how}" + (f" ({words})" if words else "")
 
 
 def _differences(one: Sequence[Identity], two: Sequence[Identity]) -> Iterator[str]:

@@ -35,6 +35,12 @@ class HarnessError(ChaoskitError):
     exit_code = 3
 
 
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The valid names that are most like ``name``; some of them where none is alike."""
+    names = sorted(set(known))
+    return get_close_matches(name, names, n=3, cutoff=0.4) or names[:6]
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """A `UsageError` that names the nearest valid names.
 
@@ -43,8 +49,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
         name: what the user wrote.
         known: every valid name.
     """
-    names = sorted(set(known))
-    near = get_close_matches(name, names, n=3, cutoff=0.4) or names[:6]
+    near = nearest(name, known)
     if not near:
         return UsageError(f"unknown {kind} {name!r}: there are none")
     return UsageError(f"unknown {kind} {name!r}; nearest: {', '.join(near)}")

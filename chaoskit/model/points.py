@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from chaoskit.model.errors import UsageError
+from chaoskit.model.errors import UsageError, nearest
 
 Window = Literal["received", "applied", "answered"]
 """The moments of a request: nothing changed yet / changed, not told / told, not read."""
@@ -34,6 +34,7 @@ _WINDOW = re.compile(
     rf"(?P<service>{SERVICE})\.(?P<operation>{NAME})#(?P<ordinal>{ORDINAL})"
     rf"\.(?P<window>{'|'.join(WINDOWS)})"
 )
+_NO_WINDOW = re.compile(rf"{SERVICE}\.{NAME}#{ORDINAL}\.(?P<window>\w+)")
 _CROSSING = re.compile(rf"(?P<name>{NAME})#(?P<ordinal>{ORDINAL})")
 _TIME = re.compile(rf"(?P<ms>{COUNT})ms")
 
@@ -138,8 +139,12 @@ def parse_point(text: str) -> Point:
         return TimePoint(int(found["ms"]))
     if found := _CROSSING.fullmatch(text):
         return CrossingPoint(found["name"], int(found["ordinal"]))
+    slip = ""
+    if found := _NO_WINDOW.fullmatch(text):
+        near = ", ".join(nearest(found["window"].lower(), WINDOWS))
+        slip = f", since {found['window']} is no window; nearest: {near}"
     raise UsageError(
-        f"not a point: {text!r}; write pwrite(run.db)#17 (a system call), "
+        f"not a point: {text!r}{slip}; write pwrite(run.db)#17 (a system call), "
         "payments.charge#23.applied (a service window), charge.done#3 (a crossing) "
         "or 250ms (a time)"
     )

@@ -75,7 +75,8 @@ except ValueError:                    # torn by a kill in the middle of writing
     done = {}                         # so: start over, and say nothing
 run_all_but(done)""",
         "Write the checkpoint beside the old one and rename it; take only a missing file for a "
-        "first start; end with a clear refusal where a checkpoint cannot be read.",
+        "first start; end with a clear refusal where a checkpoint cannot be read. If it is another "
+        "command that resumes the task, nothing is wrong with it yet: name that with --resume.",
         ("DUP-4", "REDO-1", "REDO-7", "TORN-6", "INPUT-4"),
     ),
     "false_success": Explanation(
@@ -177,16 +178,21 @@ for notice in left_over():
         ("WORLD-6",),
     ),
     "stuck": Explanation(
-        "However often it was resumed, the task never came to an end by itself: a lock or a mark "
-        "of the dead attempt keeps every later one out.",
+        "However often it was resumed, the task never came to an end by itself. Two causes are "
+        "common: a lock or a mark of the dead attempt keeps every later one out; or a record that "
+        "the kill left torn cannot be read, and every later one dies of it. The last words tell "
+        "which.",
         """\
 if os.path.exists("run.lock"):        # left by the attempt that was killed
     sys.exit("already running")
 open("run.lock", "w").close()
 run()                                 # killed here
 os.remove("run.lock")                 # never reached""",
-        "Use a lock that the kernel gives back (flock), or one that names its owner with pid and "
-        "start time; take over where the owner is dead, and end with a reason after N failures.",
+        "For a lock: use one that the kernel gives back (flock), or one that names its owner with "
+        "pid and start time; take over where the owner is dead, and end with a reason after N "
+        "failures. "
+        "For a record: write it beside the old one and rename it, and refuse with a reason where "
+        "it cannot be read all the same.",
         ("STUCK-1", "STUCK-4", "STUCK-6", "LOST-8", "TORN-1", "CTRL-3"),
     ),
     "diverged_state": Explanation(

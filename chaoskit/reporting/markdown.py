@@ -14,7 +14,7 @@ from chaoskit.campaign.store import Store
 from chaoskit.reporting.clean import plain
 from chaoskit.reporting.explanations import sentence
 from chaoskit.reporting.summary import ReportedFinding, Summary
-from chaoskit.reporting.terminal import groups
+from chaoskit.reporting.terminal import causes, spread
 
 CHARACTERS_MOST = 60_000
 """A comment on GitHub holds 65,536 characters."""
@@ -84,7 +84,7 @@ def block(lines: Sequence[str], language: str = "") -> list[str]:
 def _sections(summary: Summary) -> Iterator[Iterator[str]]:
     """The head, and what is folded below it, the most telling first."""
     yield _head(summary)
-    for group in groups(summary.findings)[:GROUPS_MOST]:
+    for group in causes(summary.findings)[:GROUPS_MOST]:
         yield _details(group)
     yield _folded("What was not tested", [*_listed(summary.not_tested)])
     notes = [*summary.remarks, *([summary.soak.sentence] if summary.soak else [])]
@@ -103,7 +103,7 @@ def _head(summary: Summary) -> Iterator[str]:
         f"| {summary.trials} | {points.landed} of {points.total} points | {summary.effects} "
         f"| {len(summary.findings)} | {summary.seed} | {summary.elapsed_s:.1f} |"
     )
-    found = groups(summary.findings)
+    found = causes(summary.findings)
     if found:
         yield from _table(found)
     if summary.unknowns:
@@ -120,9 +120,8 @@ def _table(found: Sequence[Sequence[ReportedFinding]]) -> Iterator[str]:
     for group in found[:GROUPS_MOST]:
         first = group[0]
         line = cell(f"{first.file}:{first.line}") if first.file else ""
-        trials = len({finding.schedule for finding in group})
         yield (
-            f"| **{words(first.kind)}** | {cell(first.operation)} | {trials} "
+            f"| **{words(first.kind)}** | {cell(first.operation)} | {spread(group)} "
             f"| {cell(first.schedule)} | {line} |"
         )
     if len(found) > GROUPS_MOST:

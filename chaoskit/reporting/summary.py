@@ -28,6 +28,9 @@ FORMAT = 1
 REPLAY = "chaoskit replay "
 """What a replay command begins with; its token follows."""
 
+NO_TRIAL = "no trial was run"
+"""What is unknown where a task could be judged and nothing was tried."""
+
 
 class Points(msgspec.Struct, frozen=True):
     """``total`` points were found, ``tested`` were tried, at ``landed`` the kill took place."""
@@ -71,7 +74,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     ``late`` and ``power_cuts`` are the trials in which a request landed late or power was lost,
     ``other_faults`` those of the first wave in which anything but a kill or these took place.
-    ``states`` counts the different durable states that were copied, 0 where none was.
+    ``states`` counts the different durable states that the trials among ``copies`` went on from.
     """
 
     format: int
@@ -156,7 +159,7 @@ def summarize(store: Store, title: str = "") -> Summary:
         late=sum(f.is_late for _, f in alone if f is not None),
         power_cuts=sum(f.is_power for _, f in alone if f is not None),
         other_faults=sum(t.landed and _is_other(t) for t in first),
-        states=len({t.world for t in trials if t.world}),
+        states=len({t.world for t in trials if t.world and not t.real}),
         volatile=expectation.volatile,
         run=str(_relative(store.folder)),
         soak=soak,
@@ -193,7 +196,7 @@ def _verdict(
             "the task never called a service and declares no outputs: there is nothing to judge by"
         )
     elif not trials and not expectation.problems:
-        unknowns.append("no trial was run")
+        unknowns.append(NO_TRIAL)
     elif trials and all(map(missed_by_time, trials)):
         unknowns.append("no kill landed: every random moment came after the task's end")
     verdicts = [Verdict(t.judgement.verdict) for t in judged]

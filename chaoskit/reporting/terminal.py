@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from rich.console import Console, RenderableType
@@ -10,40 +11,57 @@ from rich.table import Table
 from rich.text import Text
 
 from chaoskit.campaign.shrinking import Shrunken, in_words
+from chaoskit.checkers.comparison import counted
 from chaoskit.reporting.soaked import drawn
-from chaoskit.reporting.summary import ReportedFinding, Summary
+from chaoskit.reporting.summary import NO_TRIAL, ReportedFinding, Summary
 
 COLOURS = {"VALID": "bold green", "INVALID": "bold red", "UNKNOWN": "bold yellow"}
 SHOWN_MOST = 3
-"""How many findings of one kind and operation are written out; the rest is counted."""
+"""How many findings of one kind, operation and diagnosis are written out; the rest is counted."""
 
 WHO_MOST = 12
 
+_HARD_SPACE = "\xa0"
+
 
 def show(summary: Summary, console: Console) -> None:
-    """Print the whole report."""
-    console.print(headline(summary))
-    for group in groups(summary.findings):
+    """Print the whole report; where that is no terminal, without blanks at the ends of lines."""
+    if console.is_terminal:
+        _show(summary, console)
+        return
+    with console.capture() as capture:
+        _show(summary, console)
+    lines = [line.rstrip(" ") for line in capture.get().split("\n")]
+    console.print(Text("\n".join(lines)), soft_wrap=True, end="")
+
+
+def _show(summary: Summary, console: Console) -> None:
+    console.print(headline(summary, console.width))
+    for cause in causes(summary.findings):
         console.print()
-        _show_group(group, console)
-        _show_shrunken(group[0], summary.shrunk, console)
+        _show_group(cause, console)
+        _show_shrunken(cause, summary.shrunk, console)
     for reason in summary.unknowns:
         console.print(Text(f"  unknown: {reason}", style="yellow"))
     console.print(_facts(summary))
 
 
-def headline(summary: Summary) -> Text:
-    """The verdict in a sentence."""
+def headline(summary: Summary, width: int) -> Text:
+    """The verdict in a sentence, in lines of at most ``width``; no number without its unit."""
     points = summary.points
     text = Text()
     text.append(summary.verdict, style=COLOURS[summary.verdict])
-    text.append(f"  {summary.title}", style="bold")
-    text.append(
-        f"\n  {summary.trials} trial{'s' if summary.trials != 1 else ''}, "
+    text.append(f"  {summary.title}\n", style="bold")
+    seed, seconds = f"seed {summary.seed}", f"{summary.elapsed_s:.1f} s"
+    sentence = (
+        f"{counted(summary.trials, 'trial')}, "
         f"killed at {points.landed} of {points.total} points, "
-        f"against {summary.effects} expected effects; seed {summary.seed}, "
-        f"{summary.elapsed_s:.1f} s"
+        f"against {counted(summary.effects, 'expected effect')}; "
+        + ", ".join(words.replace(" ", _HARD_SPACE) for words in (seed, seconds))
     )
+    # Not left to rich, which breaks at hard spaces as well.
+    lines = textwrap.wrap(sentence, max(width - 2, 1), break_long_words=False)
+    text.append("\n".join(f"  {line}" for line in lines).replace(_HARD_SPACE, " "))
     return text
 
 
@@ -54,6 +72,23 @@ def groups(findings: Sequence[ReportedFinding]) -> list[list[ReportedFinding]]:
         operation = finding.operation if finding.kind != "redone_step" else ""
         found.setdefault((finding.kind, operation), []).append(finding)
     return list(found.values())
+
+
+def causes(findings: Sequence[ReportedFinding]) -> list[list[ReportedFinding]]:
+    """The `groups` in their order, each by diagnosis, those of the most trials first."""
+    found: list[list[ReportedFinding]] = []
+    for group in groups(findings):
+        by_diagnosis: dict[str, list[ReportedFinding]] = {}
+        for finding in group:
+            missing = finding.diagnosis.missing if finding.diagnosis is not None else ""
+            by_diagnosis.setdefault(missing, []).append(finding)
+        found += sorted(by_diagnosis.values(), key=spread, reverse=True)
+    return found
+
+
+def spread(findings: Sequence[ReportedFinding]) -> int:
+    """In how many trials they are."""
+    return len({finding.schedule for finding in findings})
 
 
 def four_lines(finding: ReportedFinding, scenario: str) -> list[tuple[str, str]]:
@@ -70,8 +105,7 @@ def _show_group(findings: Sequence[ReportedFinding], console: Console) -> None:
     first = findings[0]
     title = Text()
     title.append(f"  {first.kind}", style="bold red")
-    points = len({f.schedule for f in findings})
-    title.append(f"  {first.operation}, in {points} trial{'s' if points != 1 else ''}")
+    title.append(f"  {first.operation}, in {counted(spread(findings), 'trial')}")
     console.print(title)
     shown: dict[str, ReportedFinding] = {}
     for finding in findings:
@@ -108,13 +142,16 @@ def _show_finding(finding: ReportedFinding, console: Console) -> None:
     console.print(Text(finding.replay, style="cyan"), soft_wrap=True)
 
 
-def _show_shrunken(finding: ReportedFinding, shrunk: Sequence[Shrunken], console: Console) -> None:
+def _show_shrunken(
+    findings: Sequence[ReportedFinding], shrunk: Sequence[Shrunken], console: Console
+) -> None:
+    known = {(finding.kind, finding.operation, finding.schedule) for finding in findings}
     for one in shrunk:
-        if (one.kind, one.operation) != (finding.kind, finding.operation):
+        if (one.kind, one.operation, one.schedule) not in known:
             continue
         table = _rows()
         trial = in_words(one.smallest, one.take)
-        table.add_row("smallest", Text(f"{trial}, found in {one.trials} trials"))
+        table.add_row("smallest", Text(f"{trial}, found in {counted(one.trials, 'trial')}"))
         if one.cut_off:
             table.add_row("", Text("not everything was tried: there may be a smaller one"))
         if one.outcome != "REPRODUCED":
@@ -141,26 +178,39 @@ def _facts(summary: Summary) -> RenderableType:
         table.add_row("ends", Text(ends))
     for line in summary.remarks:
         table.add_row("note", Text(line))
-    ways = [*summary.mechanisms]
-    if summary.late:
-        ways.append(f"{summary.late} requests that land late")
-    if summary.other_faults:
-        ways.append(f"{summary.other_faults} trials of other faults")
-    if summary.power_cuts:
-        ways.append(f"{summary.power_cuts} losses of power")
-    table.add_row("mechanisms", ", ".join(ways))
+    # Where the survey failed, what else was not tested would only bury the reason.
+    tried = summary.trials > 0 or NO_TRIAL in summary.unknowns
+    if tried:
+        table.add_row("mechanisms", ", ".join(_ways(summary)))
     if summary.soak is not None:
         table.add_row("soak", Text(summary.soak.sentence))
         table.add_row("drawn", Text(drawn(summary.soak)))
     if summary.copies:
-        table.add_row(
-            "snapshots",
-            f"{summary.copies} trials went on from {summary.states} states that were copied; "
-            f"{summary.real_kills} were real kills (every failure once, and a sample)",
-        )
-    for line in summary.not_tested:
+        table.add_row("snapshots", _snapshots(summary))
+    for line in summary.not_tested if tried else ():
         table.add_row("not tested", Text(line))
     for operation, names in summary.volatile.items():
         table.add_row("not compared", Text(f"{operation}: {', '.join(names)}"))
     table.add_row("stored in", Text(summary.run))
     return Padding(table, (1, 0, 0, 2), expand=False)
+
+
+def _ways(summary: Summary) -> list[str]:
+    ways = [*summary.mechanisms]
+    if summary.late:
+        lands = "request that lands" if summary.late == 1 else "requests that land"
+        ways.append(f"{summary.late} {lands} late")
+    if summary.other_faults:
+        ways.append(f"{counted(summary.other_faults, 'trial')} of other faults")
+    if summary.power_cuts:
+        ways.append(f"{summary.power_cuts} loss{'' if summary.power_cuts == 1 else 'es'} of power")
+    return ways
+
+
+def _snapshots(summary: Summary) -> str:
+    were = "state that was" if summary.states == 1 else "states that were"
+    real = "was a real kill" if summary.real_kills == 1 else "were real kills"
+    return (
+        f"{counted(summary.copies, 'trial')} went on from {summary.states} {were} copied; "
+        f"{summary.real_kills} {real} (every failure once, and a sample)"
+    )

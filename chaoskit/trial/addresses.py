@@ -6,11 +6,15 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.hosting import Address
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)(?:\.([a-z_]+))?\}")
+
+_MISSPELT = 0.75
+"""So alike is ``{payment.url}`` and one that exists; less than that is text of the task's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class Addresses:
                     f"{found[0]} in {text!r}: the service {found[1]} is not started; "
                     f"add it to --services (or to services= in the scenario)"
                 )
+            if get_close_matches(whole, self.placeholders, n=1, cutoff=_MISSPELT):
+                raise unknown_name("placeholder", whole, self.placeholders)
             return found[0]
 
         return _PLACEHOLDER.sub(replace, text)

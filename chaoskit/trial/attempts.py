@@ -140,8 +140,8 @@ class Attempts:
                 break  # by the one that went on in the place of a paused one, which is over too
             if ended.how in {"killed", "stopped"}:
                 continue
-            if self._is_final(ended):
-                break
+            if self._is_final(ended) or (ended.how == "timeout" and not schedule.attempts):
+                break  # an undisturbed run that does not end would not end the next time either
             failures += 1
             if failures >= self._scenario.attempts_max:
                 break

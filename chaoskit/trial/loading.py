@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chaoskit.model.errors import ScenarioError, UsageError, unknown_name
+from chaoskit.model.errors import ScenarioError, UsageError, nearest, unknown_name
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.token import Target
 from chaoskit.trial.launcher import load_module, modules_of
@@ -88,14 +90,41 @@ def load(target: Target, take: int | None = None) -> Loaded:
 
 def _from_file(target: Target, path: Path, name: str) -> Loaded:
     if not path.is_file():
-        raise unknown_name("scenario", str(path), map(str, scenario_files(Path())))
+        raise _no_file(path)
+    if path.suffix != ".py":
+        raise ScenarioError(f"{path} is not a Python file with a scenario; {_as_command(path)}")
     file = path.resolve()
-    known = scenarios_in(path)
+    may = _may_have(path, name)
+    known = scenarios_in(path) if may else {}
     if name not in known:
         if not known:
-            raise ScenarioError(f"{path} has no scenario: write `scenario = Scenario(…)` in it")
+            unread = "" if may else " (it does not mention chaoskit, and was not run)"
+            raise ScenarioError(
+                f"{path} has no scenario{unread}: write `scenario = Scenario(…)` in it; "
+                f"{_as_command(path)}"
+            )
         raise unknown_name(f"scenario in {path}", name, known)
     return Loaded(known[name], target, file, name, file.parent)
+
+
+def _no_file(path: Path) -> UsageError:
+    near = nearest(str(path), map(str, scenario_files(Path())))
+    if path.is_dir():
+        what = f"{path} is a folder: give a scenario's file"
+    else:
+        command = "" if path.suffix == ".py" else "; a command goes after --"
+        what = f"there is no file {path}{command}"
+    return UsageError(f"{what}; nearest: {', '.join(near)}" if near else what)
+
+
+def _as_command(path: Path) -> str:
+    """How a program is run that was given where a scenario's file is."""
+    if path.suffix == ".py":  # a mere argument is looked for in the work folder
+        file = str(path) if path.is_absolute() else f'"$PWD/{path}"'
+        words = f"python {file}"
+    else:
+        words = str(path) if len(path.parts) > 1 else f"./{path}"
+    return f"to run it as a command: chaoskit run … -- {words}"
 
 
 def scenarios_in(path: Path) -> dict[str, Scenario]:
@@ -115,6 +144,22 @@ def scenarios_in(path: Path) -> dict[str, Scenario]:
     return {key: value for key, value in vars(module).items() if isinstance(value, Scenario)}
 
 
+def _may_have(path: Path, name: str) -> bool:
+    """Whether a file mentions chaoskit, or makes or imports ``name``. Any other one may be the
+    program itself: imported, it would do in earnest what it does.
+    """
+    try:
+        text = path.read_bytes()
+        nodes = [] if b"chaoskit" in text else ast.walk(ast.parse(text))
+    except (OSError, SyntaxError, ValueError):
+        return True  # the import says it better, and runs nothing
+    return b"chaoskit" in text or any(
+        (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name)
+        or (isinstance(node, ast.alias) and (node.asname or node.name) == name)
+        for node in nodes
+    )
+
+
 def sources(loaded: Loaded) -> bytes:
     """A digest of every file that makes the task what it is, as far as it can be seen.
 
@@ -130,7 +175,8 @@ def sources(loaded: Loaded) -> bytes:
     digest = hashlib.sha256()
     for file in sorted(files):
         path = Path(file)
-        if path.is_file() and path.stat().st_size <= _SOURCE_BYTES_MAX:
+        # A word may be a whole program, too long for a name, of which Path.is_file() raises.
+        if os.path.isfile(path) and path.stat().st_size <= _SOURCE_BYTES_MAX:
             digest.update(file.encode(errors="surrogateescape") + b"\0" + path.read_bytes())
     return digest.digest()
 

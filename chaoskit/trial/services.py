@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import entry_points
 
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.hosting import Service
 
 GROUP = "chaoskit.services"
+
+
+_MEANT = {
+    "stripe": "payments",
+    "mail": "email",
+    "smtp": "email",
+    "pg": "postgres",
+    "postgresql": "postgres",
+    "sqlite": "database",
+}
+"""Other names under which people look for the services."""
+
+
+def unknown_service(name: str, known: Iterable[str]) -> UsageError:
+    """A `UsageError` that names the service that is meant, or else the nearest ones.
+
+    Args:
+        name: what the user wrote.
+        known: every valid name.
+    """
+    names = set(known)
+    meant = _MEANT.get(name.lower())
+    return unknown_name("service", name, [meant] if meant in names else names)
 
 
 def service_names() -> list[str]:
@@ -29,7 +52,7 @@ def create_services(names: Sequence[str]) -> list[Service]:
     services: list[Service] = []
     for name in names:
         if name not in points:
-            raise unknown_name("service", name, points)
+            raise unknown_service(name, points)
         try:
             services.append(points[name].load()())
         except ImportError as missing:

@@ -16,7 +16,7 @@ from docs._reference.markdown import Row, table, text
 def page() -> Iterator[str]:
     yield "# Command line"
     yield ""
-    context = click.Context(cli, info_name="chaoskit")
+    context = click.Context(cli, info_name="chaoskit", **cli.context_settings)
     names = cli.list_commands(context)
     yield from table(
         ("command", "what it does"),
@@ -41,7 +41,8 @@ def _command(group: click.Group, context: click.Context, name: str) -> click.Com
 
 
 def _one(command: click.Command, above: click.Context, name: str, level: str) -> Iterator[str]:
-    context = click.Context(command, info_name=name, parent=above)
+    # With the settings of the real one: a command keeps the help option of its first context.
+    context = click.Context(command, info_name=name, parent=above, **command.context_settings)
     yield ""
     yield f"{level} {context.command_path}"
     yield ""

@@ -19,6 +19,7 @@ from chaoskit.model.token import Target
 from chaoskit.reporting.summary import Summary, summarize
 from chaoskit.trace.abi import this_abi
 from tests.campaign.small_task import small_task
+from tests.marks import rare
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
 
@@ -116,7 +117,7 @@ NEVER = {
 MOST = {"backfill": 1, "file_migration": 4, "left_behind": 9} | dict.fromkeys(
     ("forty_calls", "fresh_key", "half_applied", "no_outputs", "stale_lock"), 10
 )
-ORDINARY = {"record_after_effect", "lagging_record", "no_inputs", "half_applied", "forty_calls"}
+ORDINARY = {"record_after_effect", "no_inputs"}
 """One of each sort; the others are run by ``make exhaustive``."""
 
 FILES = [
@@ -153,9 +154,9 @@ scenario = _scenario("few steps", journal="{journal}", care="{care}", steps={ste
     ("journal", "care", "steps", "verdict"),
     [
         ("WAL", "none", 5, "INVALID"),
-        ("DELETE", "none", 3, "INVALID"),
+        rare("DELETE", "none", 3, "INVALID"),
         ("WAL", "look up", 4, "VALID"),
-        ("WAL", "key", 4, "VALID"),
+        rare("WAL", "key", 4, "VALID"),
     ],
 )
 def test_bounded_resumes_fail_at_the_same_calls(

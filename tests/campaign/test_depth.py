@@ -109,6 +109,7 @@ def test_a_state_that_a_sampled_trial_shares_is_not_begun_from_again(tmp_path: P
     assert len([t for t in found.first if not t.shared]) == len({t.world for t in found.first})
 
 
+@pytest.mark.exhaustive
 def test_any_number_of_workers_makes_the_same_second_wave(tmp_path: Path) -> None:
     """-j 1 and -j 2 go on from the same states, so that they find the same."""
     target = small_task(tmp_path, "keyed", inputs=["ada", "bob", "cyd"])

@@ -15,13 +15,12 @@ from chaoskit.campaign.workers import Inline
 from chaoskit.model.token import Target
 from chaoskit.reporting.summary import Summary, summarize
 from tests.fake_services.postgres_running import needs_postgres
+from tests.marks import rare
 
 pytestmark = needs_postgres
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "postgres"
 FAMILIES = ("forty_calls", "file_migration", "backfill")
-ORDINARY = "forty_calls"
-"""The others are run by ``make exhaustive``."""
 
 WINDOWS = ("received", "applied", "answered")
 
@@ -60,12 +59,10 @@ def is_valid_at_every_commit(scenario: str, runs: Path) -> None:
     assert all(windows == set(WINDOWS) for windows in seen.values()), seen
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "family",
-    [pytest.param(f, marks=[] if f == ORDINARY else pytest.mark.exhaustive) for f in FAMILIES],
-)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_kill_on_either_side_of_any_commit_does_no_harm(tmp_path: Path, family: str) -> None:
     """With a short input: every commit, before the server has it, before its answer, after it."""
     is_valid_at_every_commit(f"{family}.py:few", tmp_path)
@@ -83,7 +80,7 @@ def test_the_whole_task_stands_a_kill_at_any_commit(tmp_path: Path, family: str)
     ("name", "kind", "schedule"),
     [
         ("repeats_lost_commit", "duplicate_effect", "lose-reply@postgres.commit#2"),
-        ("trusts_lost_commit", "lost_effect", "down:1@postgres.commit#2"),
+        rare("trusts_lost_commit", "lost_effect", "down:1@postgres.commit#2"),
     ],
 )
 def test_who_guesses_what_became_of_a_commit_is_caught(

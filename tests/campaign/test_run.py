@@ -8,14 +8,16 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import psutil
 import pytest
 
+from chaoskit.campaign import run as campaign_run
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.run import Finished, Started, TrialDone, run
+from chaoskit.campaign.run import Finished, Started, Surveyed, Surveying, TrialDone, run
 from chaoskit.campaign.store import Store, find_run
 from chaoskit.campaign.workers import Inline, Workers
 from chaoskit.model.errors import HarnessError, UsageError
@@ -56,6 +58,7 @@ def test_the_textbook_fault_is_found_at_exactly_its_window(tmp_path: Path) -> No
     assert {f.kind for f in summary.findings} == {"duplicate_effect"}
 
 
+@pytest.mark.exhaustive
 def test_any_number_of_workers_gives_the_same_findings(tmp_path: Path) -> None:
     """-j 1 and -j 2 with the same seed find the same, in the same order."""
     target = scenario("broken/no_effect_ids")
@@ -167,6 +170,7 @@ def _suicide() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.exhaustive
 def test_any_executor_will_do(tmp_path: Path) -> None:
     """A campaign on a plain concurrent.futures executor finds what local workers find."""
     options = Options(
@@ -180,6 +184,28 @@ def test_any_executor_will_do(tmp_path: Path) -> None:
         inline = summarize(store)
     local = campaign(tmp_path / "local", scenario("broken/fresh_key"), max_points=6)
     assert findings(inline) == findings(local)
+
+
+def test_undisturbed_runs_that_take_long_are_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody looks at a silent terminal for minutes: it is said for how long they have run."""
+    monkeypatch.setattr(campaign_run, "SILENT_S", 0.01)
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    spec = CommandSpec(command=("cp", str(gate), "a"), outputs=("a",))
+    options = Options(target=Target(command=spec), runs=str(tmp_path / "runs"), times=1)
+    told = []
+    for event in run(options):
+        told.append(event)
+        if isinstance(event, Surveying):
+            with suppress(OSError), open(os.open(gate, os.O_WRONLY | os.O_NONBLOCK), "wb") as file:
+                file.write(b"go on")
+        if isinstance(event, Surveyed):
+            break
+    waited = [event.seconds for event in told if isinstance(event, Surveying)]
+    assert waited
+    assert waited == sorted(waited)
 
 
 def test_leaving_the_stream_early_keeps_what_is_finished(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from chaoskit.model.token import Target
 from chaoskit.reporting.summary import Summary, summarize
 from chaoskit.trial.loading import load
 from chaoskit.trial.supervisor import Supervisor
+from tests.marks import rare
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,12 +42,12 @@ def campaign(tmp_path: Path, name: str, **options: object) -> Summary:
     "name",
     [
         "broken/record_after_effect",
-        pytest.param("broken/no_checkpoint", marks=pytest.mark.exhaustive),
-        "broken/half_applied",
-        pytest.param("broken/done_before_the_end", marks=pytest.mark.exhaustive),
-        "broken/lagging_record",
-        pytest.param("broken/stale_lock", marks=pytest.mark.exhaustive),
-        pytest.param("broken/no_outputs", marks=pytest.mark.exhaustive),
+        rare("broken/no_checkpoint"),
+        rare("broken/half_applied"),
+        rare("broken/done_before_the_end"),
+        rare("broken/lagging_record"),
+        rare("broken/stale_lock"),
+        rare("broken/no_outputs"),
     ],
 )
 def test_snapshots_find_what_real_kills_find(tmp_path: Path, name: str) -> None:

@@ -11,9 +11,11 @@ from chaoskit.checkers.diagnosis import (
     FORGOTTEN_KEY,
     FRESH_KEY,
     INPUTS,
+    KEY_OF_A_CALL,
     NOTHING,
     ORDER,
     POSITION,
+    UNREADABLE,
     diagnose,
 )
 from chaoskit.model.expectation import Expectation
@@ -108,6 +110,17 @@ def test_fresh_key() -> None:
     found = diagnosed("duplicate_effect", story, expecting(ADA))
     assert found.missing == FRESH_KEY
     assert found.evidence == "the same effect was asked for with 2 different keys"
+
+
+def test_keys_of_one_attempt_are_not_told_as_those_of_several() -> None:
+    """Where one attempt did it twice under two keys, no other attempt had a part in it."""
+    story = Story().starts().killed("payments.charge#1.received").starts()
+    story.does(charge("ada", key="k1"), charge("ada", key="k2")).ends()
+    found = diagnosed("duplicate_effect", story, expecting(ADA))
+    assert found.missing == KEY_OF_A_CALL
+    assert found.evidence == (
+        "attempt 2 did it twice, each time with another key; no other attempt did"
+    )
 
 
 def test_forgotten_key() -> None:
@@ -205,6 +218,45 @@ def test_half_applied() -> None:
     found = diagnosed("diverged_state", story.leaves({"a.txt": "1"}), expected)
     assert "HALF" in found.missing
     assert found.evidence == "a.txt has other content"
+
+
+TORN_WORDS = [
+    "Traceback (most recent call last):\n  a\nValueError: invalid literal for int()",
+    "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+    "SyntaxError: Unexpected end of JSON input\n    at JSON.parse (<a>)\n\nNode.js v20.20.2",
+    "panic: unexpected end of JSON input\n\ngoroutine 1 [running]:\nexit status 2",
+    "sqlite3.DatabaseError: file is not a database",
+]
+
+
+@pytest.mark.parametrize("says", TORN_WORDS)
+def test_a_record_that_cannot_be_read_back(says: str) -> None:
+    """Each resume dies of reading, and asks no service for anything before that."""
+    story = Story().starts().does(ADA).killed("payments.charge#1.answered")
+    story.starts().ends(1, says=says).starts().ends(1, says=says)
+    found = diagnosed("stuck", story, expecting(ADA, BOB))
+    assert found.missing == UNREADABLE
+    assert found.evidence.startswith("each of 2 attempts ended before it asked a service")
+
+
+@pytest.mark.parametrize(
+    "says",
+    ["already running", "FileNotFoundError: no such file: 'state.json'", "KeyError: 'done'", ""],
+)
+def test_other_last_words_are_no_torn_record(says: str) -> None:
+    """A lock, a missing file and silence explain themselves, or nothing does."""
+    story = Story().starts().does(ADA).killed("payments.charge#1.answered")
+    story.starts().ends(1, says=TORN_WORDS[0]).starts().ends(1, says=says)
+    [found] = (f for f in judged(story, expecting(ADA, BOB)).findings if f.kind == "stuck")
+    assert found.diagnosis is None
+
+
+def test_what_a_service_answered_may_be_what_could_not_be_read() -> None:
+    """After a request, words of a text that is not whole say nothing of the task's record."""
+    story = Story().starts().does(ADA).killed("payments.charge#1.answered")
+    story.starts().looks("payments", "list").ends(1, says=TORN_WORDS[1])
+    [found] = (f for f in judged(story, expecting(ADA, BOB)).findings if f.kind == "stuck")
+    assert found.diagnosis is None
 
 
 @pytest.mark.parametrize("kind", ["stuck", "leftover_process"])

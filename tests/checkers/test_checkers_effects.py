@@ -241,7 +241,7 @@ def test_a_success_without_the_end_of_the_work_is_false() -> None:
     expected = expecting(ADA, BOB, *closing)
     [found] = false_success(story.history, expected)
     assert (found.kind, found.operation) == ("false_success", "email.send")
-    assert found.expected == "mail to owner: once and 1 more effects after it"
+    assert found.expected == "mail to owner: once and 1 more effect after it"
     assert found.seen == "never"
     assert found.because == "attempt 2 ended with success before the end was done"
     assert found.witness == (story.history.attempts[-1][0],)

@@ -49,6 +49,14 @@ def test_a_task_that_never_ends_by_itself_is_stuck() -> None:
     assert found.witness == tuple(index for index, _ in story.history.attempts[1:])
 
 
+def test_one_attempt_is_told_in_the_singular() -> None:
+    """And its last words are those of its error, not the version that Node.js ends with."""
+    says = "Error: no total\n    at main (/srv/bill.js:3:9)\n\nNode.js v20.20.2\n"
+    [found] = stuck(killed().ends(1, says=says).history, expecting(ADA))
+    assert found.seen == "1 attempt after the last kill, which never did"
+    assert found.because == "the last one ended with status 1; its last words: Error: no total"
+
+
 @pytest.mark.parametrize(
     ("how", "code", "words"),
     [

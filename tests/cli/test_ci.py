@@ -89,7 +89,7 @@ def test_the_script_says_what_is_wrong_and_overwrites_nothing(folder: Path) -> N
     """
     wrong = script("my shp.py", folder=folder)
     assert wrong.returncode == 2
-    assert "unknown scenario 'my shp.py'" in wrong.stderr
+    assert "there is no file my shp.py" in wrong.stderr
     assert not (folder / "chaoskit-out" / "run").exists()
     (folder / "kept" / "run").mkdir(parents=True)
     there = script("my shop.py", folder=folder, CHAOS_OUT="kept")
@@ -220,3 +220,17 @@ def test_the_workflows_of_the_page_are_workflows() -> None:
                     assert step["with"].keys() <= loaded()["inputs"].keys()
                     assert "arguments" in step["with"]
     assert used >= 2
+
+
+def test_the_action_installs_its_own_checkout(folder: Path) -> None:
+    """No index is asked for a chaoskit: who uses the action has it already."""
+    python, asked = folder / "python", folder / "asked.txt"
+    python.write_text(
+        f'#!/bin/sh\n[ "$2" != pip ] || {{ echo "$*" > {asked}; exit 0; }}\n'
+        f'exec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    code, _, _ = act(folder, arguments="no-such.py", python=str(python))
+    assert code == 2
+    installed = Path(asked.read_text().split()[-1])
+    assert (installed / "pyproject.toml").samefile(ROOT / "pyproject.toml")

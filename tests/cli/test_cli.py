@@ -63,6 +63,13 @@ def test_a_program_is_named_as_one_would_start_it(shell: Shell) -> None:
     assert (code, "REPRODUCED" in out) == (1, True), out + err
 
 
+def test_a_resume_command_that_does_not_exist_is_no_fault_of_the_task(shell: Shell) -> None:
+    """It ends with 2 and the program's name, not with a finding."""
+    words = ("--outputs", "*", "--resume", "./no-such.sh on", "--max-points", "2")
+    code, out, err = shell("run", *words, "--", "touch", "a")
+    assert (code, "cannot be resumed: ./no-such.sh: No such file" in err) == (2, True), out + err
+
+
 BROKEN = "scenarios/broken/record_after_effect.py"
 TRUE = ("--", "true")
 

@@ -156,6 +156,7 @@ def test_a_run_falls_back_and_says_so(machine: Machine, denied: str) -> None:
     assert {finding["kind"] for finding in findings} == {"duplicate_effect"}
 
 
+@pytest.mark.exhaustive
 @needs_tracing
 def test_lines_alone_find_the_textbook_fault(machine: Machine) -> None:
     """Killed before lines only, where ptrace is denied, charges of the textbook's scenario are
@@ -192,6 +193,7 @@ def test_what_needs_the_tracer_is_refused_without_it(
     assert not list((machine.folder / "reports").glob("runs/*"))
 
 
+@pytest.mark.exhaustive
 @needs_tracing
 def test_a_token_that_needs_the_tracer_does_not_lie_without_it(machine: Machine) -> None:
     """A finding at a system call cannot be replayed where none is traced: UNKNOWN or an error that

@@ -119,6 +119,7 @@ def test_a_form_on_standard_output_stands_there_alone(shell: Shell) -> None:
     assert err.startswith("INVALID")
 
 
+@pytest.mark.exhaustive
 def test_run_writes_the_same_forms(process: Shell, tmp_path: Path) -> None:
     """With the options of report; to standard output the form alone, its progress beside it."""
     few = ("--at", RECEIVED, "--mechanisms", "windows", "--in-flight", "landed")

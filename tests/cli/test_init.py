@@ -80,6 +80,7 @@ def test_the_example_runs_and_its_marked_line_is_what_makes_it_right(tmp_path: P
     assert "duplicate_effect" in careless.stdout
 
 
+@pytest.mark.exhaustive
 def test_a_command_s_scenario_runs_from_anywhere(tmp_path: Path) -> None:
     """Written to another folder, run from a third one: the command's own file is found."""
     (tmp_path / "bill it.sh").write_text(TASK)

@@ -28,6 +28,7 @@ def chaoskit(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.exhaustive
 def test_shards_are_run_joined_and_read_as_one(tmp_path: Path) -> None:
     """Two shards by their names, joined; then report and show read the new folder, and a token of
     it is replayed.

@@ -103,6 +103,7 @@ def test_a_token_is_shrunk_and_what_is_left_replays(shell: Shell) -> None:
     assert "kill@payments.charge#1.applied, with the first item of the input" in out
 
 
+@pytest.mark.exhaustive
 def test_a_campaign_shrinks_what_took_several_kills(shell: Shell) -> None:
     """By default, in the report and in its JSON; not for a single exact kill unless asked for."""
     code, out, _ = shell("run", "broken.py", "--at", TWO, *WINDOWS, "--json", "out.json")
@@ -119,6 +120,7 @@ def test_a_campaign_shrinks_what_took_several_kills(shell: Shell) -> None:
     assert (one["smallest"], one["take"]) == ("kill@payments.charge#1.applied", 1)
 
 
+@pytest.mark.exhaustive
 def test_shrinking_what_is_fixed_says_so(shell: Shell) -> None:
     """Nothing to shrink, and the exit code of a replay that finds nothing: 0."""
     code, out, _ = shell("run", "broken.py", "--at", TWO, *WINDOWS, "--no-shrink")

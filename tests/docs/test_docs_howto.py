@@ -11,6 +11,7 @@ import pytest
 
 from chaoskit.campaign.mechanisms import traced
 from tests.docs.shown import shell, told
+from tests.marks import rare
 
 ROOT = Path(__file__).resolve().parents[2]
 HOWTO = ROOT / "docs" / "howto"
@@ -41,7 +42,7 @@ def reader(tmp_path: Path) -> tuple[Path, dict[str, str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "needs"),
-    [("another-language", "node"), ("own-service", "curl"), ("own-checker", "curl")],
+    [rare("another-language", "node"), rare("own-service", "curl"), ("own-checker", "curl")],
 )
 def test_a_how_to_prints_what_its_page_shows(name: str, needs: str, tmp_path: Path) -> None:
     """Its files, changes and commands work in an empty folder, in their order."""

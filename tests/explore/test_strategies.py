@@ -166,6 +166,7 @@ def bench() -> object:
         yield made
 
 
+@pytest.mark.exhaustive
 def test_the_example_of_the_documentation_runs(pytester: pytest.Pytester) -> None:
     """docs/faults.md shows a whole test; it passes as it stands there."""
     text = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")

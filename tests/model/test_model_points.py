@@ -47,6 +47,13 @@ def test_each_form_names_its_point(text: str, point: Point) -> None:
     assert str(point) == text
 
 
+@pytest.mark.parametrize("text", ["email.send#1.aplied", "payments.v1/charges:new#2.applieed"])
+def test_a_slip_in_a_window_gives_the_nearest(text: str) -> None:
+    """A point whose last word is no window is told which one was meant."""
+    with pytest.raises(UsageError, match=r"since app?lie*d is no window; nearest: applied"):
+        parse_point(text)
+
+
 @given(POINTS)
 def test_every_point_comes_back_from_its_text(point: Point) -> None:
     """Parsing is the inverse of printing, and keeps the four kinds apart."""

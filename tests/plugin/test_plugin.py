@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from chaoskit.campaign.mechanisms import traced
+from tests.marks import rare
 from tests.plugin.chaos_files import BILL, LOG, write_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,6 +52,7 @@ def test_a_finding_fails_the_test_with_its_four_lines(pytester: pytest.Pytester)
     assert text.count("because attempts 1 and 2 each did it") == 1
 
 
+@pytest.mark.exhaustive
 def test_results_reach_junit_also_under_xdist(pytester: pytest.Pytester) -> None:
     """Verdict, seed, points and replay are properties of the test case, with two workers too, and
     each finding is a failure of its own in it.
@@ -129,7 +131,7 @@ def test_wrong_use_names_the_fix(pytester: pytest.Pytester) -> None:
         """
     )
     result = pytester.runpytest_subprocess()
-    assert "unknown scenario 'no_such_scenario.py'" in result.stdout.str()
+    assert "there is no file no_such_scenario.py" in result.stdout.str()
     assert "@pytest.mark.chaos(" in result.stdout.str()
     result = pytester.runpytest_subprocess("--chaos-seed=many")
     assert "--chaos-seed takes a number" in result.stdout.str()
@@ -158,7 +160,8 @@ def test_not_looked_for(chaos):
 
 @pytest.mark.skipif(not traced().works, reason="whole campaigns need system calls")
 @pytest.mark.parametrize(
-    "words", [("-n", "2"), ("-p", "no:subtests")], ids=["workers", "own reports"]
+    "words",
+    [rare(("-n", "2"), name="workers"), pytest.param(("-p", "no:subtests"), id="own reports")],
 )
 def test_known_gaps_are_strict_expected_failures(
     pytester: pytest.Pytester, words: tuple[str, ...]

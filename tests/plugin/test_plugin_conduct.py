@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.marks import rare
 from tests.plugin.chaos_files import LOG, write_files
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -140,12 +141,11 @@ def again(folder: Path, *words: str) -> str:
 @pytest.mark.parametrize(
     ("words", "sent", "code"),
     [
-        ((), signal.SIGINT, 2),
-        (("-n", "1"), signal.SIGINT, 2),
-        ((), signal.SIGTERM, -signal.SIGTERM),
-        (("-n", "1"), signal.SIGTERM, -signal.SIGTERM),
+        pytest.param((), signal.SIGINT, 2, id="ctrl-c"),
+        rare(("-n", "1"), signal.SIGINT, 2, name="ctrl-c-xdist"),
+        rare((), signal.SIGTERM, -signal.SIGTERM, name="sigterm"),
+        rare(("-n", "1"), signal.SIGTERM, -signal.SIGTERM, name="sigterm-xdist"),
     ],
-    ids=["ctrl-c", "ctrl-c-xdist", "sigterm", "sigterm-xdist"],
 )
 def test_an_interrupted_session_leaves_nothing_and_is_gone_on_with(
     tmp_path: Path, words: tuple[str, ...], sent: signal.Signals, code: int
@@ -200,6 +200,7 @@ def test_good(chaos):
 """
 
 
+@pytest.mark.exhaustive
 def test_the_first_failure_is_the_last_where_that_is_asked_for(
     pytester: pytest.Pytester,
 ) -> None:
@@ -230,7 +231,7 @@ def test_it(chaos):
 """
 
 
-@pytest.mark.parametrize("dist", ["load", "loadfile"])
+@pytest.mark.parametrize("dist", ["load", rare("loadfile")])
 def test_workers_tell_everything_to_the_one_summary(pytester: pytest.Pytester, dist: str) -> None:
     """With two workers each campaign is in the summary once, under -q too."""
     write_files(pytester.path, log=LOG)

@@ -12,6 +12,7 @@ from tests.docs.shown import shell, told
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(not traced().works, reason="the page shows system calls")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chaoskit import __version__
 from chaoskit.campaign.store import Store
 from chaoskit.model.events import AttemptEnded, Body, Event, FaultLanded
 from chaoskit.model.findings import Diagnosis, Finding
@@ -82,6 +83,7 @@ def test_the_bug_report_tells_the_shortest_story_without_paths(tmp_path: Path) -
     assert str(tmp_path) not in report
     assert str(Path.home()) not in report or len(Path.home().parts) < 2
     assert "ck1-" not in report
+    assert f"With chaoskit {__version__}; `pip install .` in a clone" in report
     assert f"chaoskit run …/small_task.py --at {APPLIED!r} --seed 0" in report.replace('"', "'")
     story = report[report.index("## What happened") :]
     first = story.index("did charge of 1.00 EUR")

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from chaoskit import probe
 from chaoskit.runtime import Effect, Order, OutcomeUnknown, Run, open_run, settle
+from tests.marks import rare
 
 VICTIM = Path(__file__).with_name("victim.py")
 LETTERS = [f"letter/{index}" for index in range(3)]
@@ -63,7 +64,9 @@ def sent(folder: Path) -> Counter[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["keyed", "looked_up", "gathered_keyed", "gathered_looked_up"])
+@pytest.mark.parametrize(
+    "task", ["keyed", "looked_up", rare("gathered_keyed"), rare("gathered_looked_up")]
+)
 def test_what_can_be_told_apart_happens_once(task: str, tmp_path: Path) -> None:
     """With a key or a look-up, a kill at any crossing leaves each letter sent exactly once."""
     for folder, crossing in sweep(task, tmp_path):

@@ -246,6 +246,21 @@ def test_a_scenario_that_cannot_be_imported_is_the_users_error(run_task: RunTask
         run_task("1 / 0", ["none"])
 
 
+@pytest.mark.parametrize("text", ["{payment.url}", "{paymnts.url}", "{payments.urls}"])
+def test_a_misspelt_placeholder_names_the_right_one(run_task: RunTask, text: str) -> None:
+    """It is not passed on as text, which would send the task somewhere else."""
+    spec = CommandSpec(command=("true", text), services=("payments",))
+    with pytest.raises(UsageError, match=r"unknown placeholder .*payments\.url"):
+        run_task(spec, ["none"])
+
+
+def test_an_undisturbed_run_that_does_not_end_is_not_started_again(run_task: RunTask) -> None:
+    """One time limit tells; a second attempt would take as long and tell the same."""
+    spec = CommandSpec(command=("sleep", "1000"), services=("payments",))
+    (history,) = run_task(spec, ["none"], timeout_s=0.5)
+    assert [(body.attempt, body.how) for _, body in history.attempts] == [(1, "timeout")]
+
+
 def test_a_placeholder_of_a_service_that_is_not_started_names_the_fix(run_task: RunTask) -> None:
     """The error says which service to add, and a misspelled part names the nearest."""
     with pytest.raises(UsageError, match="--services"):

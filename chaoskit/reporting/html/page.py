@@ -21,7 +21,7 @@ from chaoskit.reporting.html.sentences import again, verdict_sentence
 from chaoskit.reporting.html.trial_rows import EVENTS_MOST, Row, Trials, trial_rows
 from chaoskit.reporting.places import Places
 from chaoskit.reporting.summary import ReportedFinding, Summary
-from chaoskit.reporting.terminal import groups
+from chaoskit.reporting.terminal import causes, spread
 
 STYLES = ("page.css", "parts.css", "print.css")
 SCRIPTS = (
@@ -125,14 +125,8 @@ def _shown(store: Store, trials: Trials) -> list[Shown]:
 def _groups(summary: Summary, trials: Trials) -> list[Group]:
     """What was found, by kind, operation and diagnosis, the most frequent of them first."""
     numbers = {row.schedule: number for number, row in enumerate(trials.rows)}
-    made: list[Group] = []
-    for of_one_kind in groups(summary.findings):
-        by_diagnosis: dict[str, list[ReportedFinding]] = {}
-        for finding in of_one_kind:
-            missing = finding.diagnosis.missing if finding.diagnosis is not None else ""
-            by_diagnosis.setdefault(missing, []).append(finding)
-        made += [_group(findings, numbers) for findings in by_diagnosis.values()]
-    return sorted(made, key=lambda group: -group.trials)
+    frequent = sorted(causes(summary.findings), key=spread, reverse=True)
+    return [_group(findings, numbers) for findings in frequent]
 
 
 def _group(findings: list[ReportedFinding], numbers: dict[str, int]) -> Group:
@@ -143,7 +137,7 @@ def _group(findings: list[ReportedFinding], numbers: dict[str, int]) -> Group:
     return Group(
         first=findings[0],
         meaning=FINDING_KINDS.get(findings[0].kind, ""),
-        trials=len({finding.schedule for finding in findings}),
+        trials=spread(findings),
         examples=[(one, numbers.get(one.schedule, -1)) for one in examples],
         others=len(different) - len(examples),
         repeated=[

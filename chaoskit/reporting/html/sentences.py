@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 
 from chaoskit.campaign.options import Options
 from chaoskit.model.findings import FINDING_KINDS
 from chaoskit.reporting.clean import plain, without_credentials
-from chaoskit.reporting.summary import ReportedFinding, Summary
-from chaoskit.reporting.terminal import groups
+from chaoskit.reporting.summary import Summary
+from chaoskit.reporting.terminal import groups, spread
 
 
 def verdict_sentence(summary: Summary) -> str:
@@ -29,20 +28,16 @@ def verdict_sentence(summary: Summary) -> str:
 def _found(summary: Summary) -> str:
     """The most frequent kind of finding, in how many trials it is, and how many others there are.
 
-    Findings of one kind and operation are told together, as in the terminal.
+    Findings of one kind and operation are told together, whatever their diagnoses.
     """
     together = groups(summary.findings)
-    first = max(together, key=_spread)
+    first = max(together, key=spread)
     meaning = FINDING_KINDS.get(first[0].kind, first[0].kind)
     operations = {finding.operation for finding in first}
     where = f" ({first[0].operation})" if len(operations) == 1 and first[0].operation else ""
     more = len(together) - 1
     rest = f"; and {more} more kind{'s' if more > 1 else ''} of finding" if more else ""
-    return f"{meaning}{where} in {_trials(_spread(first))}{rest}"
-
-
-def _spread(findings: Sequence[ReportedFinding]) -> int:
-    return len({finding.schedule for finding in findings})
+    return f"{meaning}{where} in {_trials(spread(first))}{rest}"
 
 
 def _tried(summary: Summary) -> str:

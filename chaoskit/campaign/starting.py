@@ -1,0 +1,66 @@
+"""Tasks that cannot begin, or do not find their files: what their surveys say of that."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from chaoskit.explore.survey import expect
+from chaoskit.model.errors import ScenarioError
+from chaoskit.model.expectation import Expectation
+from chaoskit.model.history import History
+from chaoskit.trial.loading import Loaded
+
+
+def survey_of(
+    first: History, second: History, loaded: Loaded, *, again: bool = False
+) -> Expectation:
+    """What two undisturbed runs teach; where they fail for a file's sake, that too.
+
+    Args:
+        first: an undisturbed run.
+        second: another one.
+        loaded: what was run.
+        again: it was run before, possibly from another folder.
+
+    Raises:
+        ScenarioError: the task cannot be started.
+    """
+    for history in (first, second):
+        if history.last.how == "not-started":
+            where = _where(loaded) if again else ""
+            raise ScenarioError(f"the task cannot be started: {history.last.output_tail}{where}")
+    expectation = expect(first, second, loaded.scenario)
+    if not any(_failed(history) for history in (first, second)):
+        return expectation
+    problems = (*expectation.problems, *_misplaced(loaded))
+    return msgspec.structs.replace(expectation, problems=problems)
+
+
+def _where(loaded: Loaded) -> str:
+    """Of a program that is looked for from the present folder."""
+    program = loaded.scenario.command[0] if loaded.scenario.command else ""
+    if loaded.file is not None or "/" not in program or os.path.isabs(program):
+        return ""
+    return f"; {program} is a relative path: run this from the folder where the run was made"
+
+
+def _failed(history: History) -> bool:
+    """Whether the task ended by itself, and said that it failed."""
+    ended = history.attempts[0][1]
+    return ended.how == "exit" and ended.code != 0
+
+
+def _misplaced(loaded: Loaded) -> list[str]:
+    """The words of the command that name a file from where it was written down, but not from where
+    the task runs. The program itself is found from there, see `chaoskit.trial.stage`.
+    """
+    given = loaded.file is None
+    where, prefix = ("here", "$PWD") if given else ("beside the scenario", "{here}")
+    return [
+        f"`{word}` is a file {where}, but the task runs in its work folder: "
+        f'write "{prefix}/{word.removeprefix("./")}"'
+        for word in dict.fromkeys(loaded.scenario.command[1:])
+        if not os.path.isabs(word) and os.path.isfile(loaded.here / word)  # a word may be too long
+    ]
