@@ -202,11 +202,18 @@ def test_children_that_outlive_the_task_are_named_and_killed(run_task: RunTask) 
 
 
 def test_a_task_that_ignores_sigterm_and_hangs_is_bounded(run_task: RunTask) -> None:
-    """A hanging attempt ends at the time limit by SIGKILL, and the trial after a few of them."""
-    spec = CommandSpec(command=("sh", "-c", "trap '' TERM; sleep 603"))
-    (history,) = run_task(spec, ["none"], timeout_s=0.3)
-    assert {b.how for _, b in history.attempts} == {"timeout"}
-    assert len(history.attempts) == 4
+    """A hanging resume ends at the time limit by SIGKILL, and the trial after a few of them."""
+    source = """
+    import signal, subprocess
+    from chaoskit import Scenario, probe
+    def main():
+        probe.point("here")
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        subprocess.run(["sleep", "603"])
+    scenario = Scenario(task=main)
+    """
+    (history,) = run_task(source, ["kill@here#1"], timeout_s=0.3)
+    assert [b.how for _, b in history.attempts] == ["killed", *["timeout"] * 4]
     assert not [p for p in psutil.process_iter() if "603" in _words(p)]
 
 
@@ -243,7 +250,7 @@ def test_a_command_that_does_not_exist_is_said(run_task: RunTask) -> None:
 def test_a_scenario_that_cannot_be_imported_is_the_users_error(run_task: RunTask) -> None:
     """The message holds what Python said."""
     with pytest.raises(ScenarioError, match="ZeroDivisionError"):
-        run_task("1 / 0", ["none"])
+        run_task("import chaoskit\n1 / 0", ["none"])
 
 
 @pytest.mark.parametrize("text", ["{payment.url}", "{paymnts.url}", "{payments.urls}"])
