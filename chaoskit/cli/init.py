@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from chaoskit.cli.starting import Starter, scenario_text, test_text
+from chaoskit.cli.words import pair, resume_words
 from chaoskit.model.errors import UsageError
 from chaoskit.trial.services import service_names, unknown_service
 
@@ -22,9 +23,12 @@ EXAMPLE = "example"
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
 @click.option("--services", default="", help="Fake services it uses, as in payments,email.")
 @click.option("--resume", default="", help="The command line that resumes it, if another one.")
+@click.option("--env", multiple=True, help="NAME=VALUE for the task; placeholders are filled in.")
 @click.option("--name", default="", help="Of the scenario; taken from the command by default.")
 @click.pass_context
-def init(ctx: click.Context, folder: Path, services: str, resume: str, name: str) -> int:
+def init(
+    ctx: click.Context, folder: Path, services: str, resume: str, env: tuple[str, ...], name: str
+) -> int:
     """Write scenarios/NAME.py and tests/test_NAME_survives.py in DIR, and say what to type next.
 
     The command stands after `--`; without one, an example task is written. Files that are there are
@@ -36,12 +40,12 @@ def init(ctx: click.Context, folder: Path, services: str, resume: str, name: str
     chaoskit init --services payments,email -- python bill.py --api {payments.url}
     """
     command = tuple(map(str, ctx.obj)) if isinstance(ctx.obj, tuple) else None
-    if command is None and (services or resume):
-        raise UsageError("--services and --resume go with a command after --")
+    if command is None and (services or resume or env):
+        raise UsageError("--services, --resume and --env go with a command after --")
     if command == ():
         raise UsageError("there is no command after --; leave -- out for an example task")
     chosen = _services(services)
-    resumed = _words(resume)
+    resumed = resume_words(resume)
     named = _name(name, command)
     scenario = folder / "scenarios" / f"{named}.py"
     test = folder / "tests" / f"test_{named}_survives.py"
@@ -54,6 +58,7 @@ def init(ctx: click.Context, folder: Path, services: str, resume: str, name: str
             command=_moved(command, here),
             resume=_moved(resumed, here) if resumed else (),
             services=chosen,
+            env=tuple(pair(text, "--env") for text in env),
         )
     for file, text in ((scenario, scenario_text(starter)), (test, test_text(named))):
         _write(file, text)
@@ -71,13 +76,6 @@ def _services(text: str) -> tuple[str, ...]:
         if name not in known:
             raise unknown_service(name, known)
     return chosen
-
-
-def _words(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as wrong:
-        raise UsageError(f"--resume {text!r} is no command line: {wrong}") from wrong
 
 
 def _name(given: str, command: Sequence[str] | None) -> str:

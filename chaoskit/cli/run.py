@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -23,6 +22,7 @@ from chaoskit.cli.forms import check_forms, check_places, form_options, reading,
 from chaoskit.cli.live import Live
 from chaoskit.cli.shrinking import shrink_findings
 from chaoskit.cli.soak import with_soak
+from chaoskit.cli.words import pair, resume_words
 from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MECHANISMS, Mechanism
 from chaoskit.model.errors import UsageError, unknown_name
@@ -270,24 +270,17 @@ def _target(command: object, given: dict[str, object]) -> Target:
         raise UsageError(f"--tables: there is no file {tables}")
     spec = CommandSpec(
         command=words,
-        resume=_words(str(given["resume"])),
-        env=dict(_pair(text, "--env") for text in _texts(given["env"])),
+        resume=resume_words(str(given["resume"])),
+        env=dict(pair(text, "--env") for text in _texts(given["env"])),
         services=tuple(filter(None, str(given["services"]).split(","))),
         outputs=tuple(_texts(given["outputs"])),
         contract=dict(
-            _pair(p.strip(), "--contract") for p in str(given["contract"]).split(",") if p
+            pair(p.strip(), "--contract") for p in str(given["contract"]).split(",") if p
         ),
         behaviours=tuple(_texts(given["behaviours"])),
         tables=tables.read_text(encoding="utf-8") if isinstance(tables, Path) else "",
     )
     return Target(command=spec)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as wrong:
-        raise UsageError(f"--resume {text!r} is no command line: {wrong}") from wrong
 
 
 def _finite(value: object) -> float | None:
@@ -318,13 +311,6 @@ def _depth(number: int) -> int:
     if number < 1:
         raise UsageError("--depth is at least 1")
     return number
-
-
-def _pair(text: str, option: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
-    return name, value
 
 
 def _texts(value: object) -> Sequence[str]:

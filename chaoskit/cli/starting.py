@@ -29,6 +29,7 @@ class Starter:
     command: tuple[str, ...]
     resume: tuple[str, ...]
     services: tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = ()
 
 
 def scenario_text(starter: Starter | None) -> str:
@@ -65,6 +66,7 @@ def _lines(starter: Starter) -> Iterator[str]:
         yield "    # After a kill the same command is started again; if it is another one, add"
         yield '    # resume=("program", "--resume").'
     yield from _services(starter.services)
+    yield from _environment(starter)
     yield "    # How often each effect may happen. Without a line here: exactly once."
     yield "    contract={},"
     yield ")"
@@ -85,9 +87,18 @@ def _services(services: Sequence[str]) -> Iterator[str]:
     for service in services:
         for address in ADDRESSES.get(service, ("see its own documentation",)):
             yield f"    # - {service}: {address}"
-    yield "    # A program with other names for them gets these here, as in"
-    yield '    # {"API_BASE": "{payments.url}"}.'
-    yield "    env={},"
+
+
+def _environment(starter: Starter) -> Iterator[str]:
+    if starter.env:
+        yield "    # Variables of the task's environment."
+        yield "    env={"
+        yield from (f"        {literal(name)}: {literal(value)}," for name, value in starter.env)
+        yield "    },"
+    elif starter.services:
+        yield "    # A program with other names for them gets these here, as in"
+        yield '    # {"API_BASE": "{payments.url}"}.'
+        yield "    env={},"
 
 
 def _sequence(name: str, words: Sequence[str]) -> Iterator[str]:

@@ -128,6 +128,8 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         (["--services", "payments"], "after --"),
         (["--"], "no command"),
         (["--name", "a b", "--", "true"], "letters, digits"),
+        (["--env", "API_BASE", "--", "true"], "NAME=VALUE"),
+        (["--env", "A=1"], "after --"),
         (["--", "no-such-program"], "no program 'no-such-program'"),
         (["--resume", "'", "--", "true"], "no command line"),
         (["file", "--", "true"], "cannot be written"),
@@ -144,15 +146,22 @@ def test_wrong_words_name_the_fix_and_write_nothing(
     assert [f.name for f in tmp_path.iterdir()] == ["file"]
 
 
-@given(st.lists(st.text(max_size=40), min_size=1, max_size=4), st.booleans())
-def test_any_words_come_back_as_they_were(words: list[str], resumes: bool) -> None:
-    """Whatever a command's words are, the scenario is Python in which they stand."""
-    starter = Starter("x", tuple(words), tuple(words) if resumes else (), ("payments",))
+ENV = st.dictionaries(st.text(min_size=1, max_size=9), st.text(max_size=40), max_size=3)
+
+
+@given(st.lists(st.text(max_size=40), min_size=1, max_size=4), st.booleans(), ENV)
+def test_any_words_come_back_as_they_were(
+    words: list[str], resumes: bool, env: dict[str, str]
+) -> None:
+    """Whatever a command's words and variables are, the scenario is Python in which they stand."""
+    again = tuple(words) if resumes else ()
+    starter = Starter("x", tuple(words), again, ("payments",), tuple(env.items()))
     tree = ast.parse(scenario_text(starter))
     (call,) = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     given_ = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
     assert given_["command"] == tuple(words)
-    assert given_.get("resume", ()) == (tuple(words) if resumes else ())
+    assert given_.get("resume", ()) == again
+    assert given_["env"] == env
     assert all(ast.literal_eval(literal(word)) == word for word in words)
 
 
