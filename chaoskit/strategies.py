@@ -140,19 +140,27 @@ def _schedules(
     most: int,
 ) -> Schedule:
     attempts: list[tuple[Fault, ...]] = []
-    number = draw(st.integers(1, most))
-    for left in reversed(range(number + 1)):
-        landing: tuple[Fault, ...] = (draw(at_points),) if left else ()
-        may = bool(attempts) and not prepared.is_empty
-        done: tuple[Fault, ...] = (draw(prepared),) if may and draw(st.booleans()) else ()
-        if any(_needs_one_runner(fault) for fault in landing):
+    met, another = 0, True
+    while another:
+        # What belongs to an attempt is drawn together, and whether one more follows after it: so
+        # shrinking may leave out any of them.
+        done = _done_before(draw, prepared) if attempts else ()
+        landing = draw(at_points)
+        if _needs_one_runner(landing):
             done = tuple(fault for fault in done if fault.kind != "resumers")
-        attempts.append((*done, *landing))
-        if landing and landing[0].action == "pause":
+        attempts.append((*done, landing))
+        if landing.action == "pause":
             attempts.append(())  # it runs beside the paused one
+        met += 1
+        another = met < most and draw(st.booleans())
+    attempts.append(_done_before(draw, prepared))
     while not attempts[-1]:
         attempts.pop()
     return Schedule(tuple(attempts))
+
+
+def _done_before(draw: st.DrawFn, prepared: st.SearchStrategy[Fault]) -> tuple[Fault, ...]:
+    return () if prepared.is_empty or not draw(st.booleans()) else (draw(prepared),)
 
 
 def _needs_one_runner(fault: Fault) -> bool:

@@ -90,6 +90,10 @@ def test_a_fault_suits_its_point(fault: object) -> None:
         (lambda _: True, "kill@payments.charge#1.received"),
         (
             lambda s: len(s.attempts) > 1 and bool(s.attempts[1]),
+            "kill@payments.charge#1.received / resumers:2",
+        ),
+        (
+            lambda s: sum(not f.is_prelude for fs in s.attempts for f in fs) > 1,
             "kill@payments.charge#1.received / kill@payments.charge#1.received",
         ),
         (
@@ -110,7 +114,9 @@ def test_a_fault_suits_its_point(fault: object) -> None:
 def test_a_failing_schedule_shrinks_to_the_plainest_one(
     holds: Callable[[Schedule], bool], expected: str
 ) -> None:
-    """Fewer attempts, fewer faults, plain kills, earlier points: whatever is not needed goes."""
+    """Fewer attempts with a fault at a point, fewer faults, plain kills, earlier points: whatever
+    is not needed goes.
+    """
     assert smallest(holds) == expected
 
 
