@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import closing
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
 from chaoskit.campaign.trials import BOUNDED, FULL, Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
+from chaoskit.checkers.comparison import counted
 from chaoskit.explore.plan import (
     next_wave,
     noted,
@@ -183,14 +184,14 @@ class _Campaign:
         self._known = store.known()
         self._why = ""
         self._planned = 0
-        self._surveyed: Future[bytes] | None = None
+        self._expectation: Expectation | None = None
         self._why_real = ""
         self._plan_file = ""
         self._resumes = FULL
 
     def events(self) -> Iterator[CampaignEvent]:
-        yield from self._wait_for_survey()
-        first, second, expectation = self._survey()
+        first, second, expectation = yield from self._survey()
+        self._expectation = expectation
         if expectation.problems or not expectation.evidence:
             yield Surveyed(expectation, 0)
             yield self._finish("the survey proves nothing")
@@ -270,20 +271,15 @@ class _Campaign:
     def _seconds(self) -> float:
         return self._before_s + time.monotonic() - self._began
 
-    def _wait_for_survey(self) -> Iterator[Surveying]:
-        if self._store.survey() is not None:
-            return
-        self._surveyed = self._submit(self._surveys())
-        began = time.monotonic()
-        while not wait([self._surveyed], timeout=SILENT_S).done:
-            yield Surveying(time.monotonic() - began)
-
-    def _survey(self) -> tuple[History, History, Expectation]:
+    def _survey(self) -> Generator[Surveying, None, tuple[History, History, Expectation]]:
         stored = self._store.survey()
         if stored is not None:
             return stored
-        assert self._surveyed is not None, "waited for before"
-        done = _done(self._surveyed)
+        surveyed = self._submit(self._surveys())
+        began = time.monotonic()
+        while not wait([surveyed], timeout=SILENT_S).done:
+            yield Surveying(time.monotonic() - began)
+        done = _done(surveyed)
         first, second = (History.decode(result.history) for result in done.results)
         self._store.put("restorable", "yes" if done.restorable else "no")
         expectation = survey_of(first, second, load(self._options.target))
@@ -361,8 +357,7 @@ class _Campaign:
             return mine, ""
         chosen = sample([schedule for _, schedule in mine], left, self._options.seed + number - 1)
         kept = set(chosen)
-        bound = self._options.max_trials
-        why = f"the limit of {bound} trial{'s' if bound != 1 else ''} was reached"
+        why = f"the limit of {counted(self._options.max_trials or 0, 'trial')} was reached"
         return [(place, schedule) for place, schedule in mine if schedule in kept], why
 
     def _mine(self, number: int, wave: list[Schedule]) -> Batch:
@@ -417,10 +412,9 @@ class _Campaign:
         assert judgement is not None
         landed = result.landed == schedule.kills
         if not landed:
-            survey = self._store.survey()
-            assert survey is not None
+            assert self._expectation is not None, "surveyed before"
             history = History.decode(result.history)
-            judgement = judged(history, survey[2], schedule, self._options)
+            judgement = judged(history, self._expectation, schedule, self._options)
         if any(finding.kind == "stuck" for finding in judgement.findings):
             _refuse_unstartable(History.decode(result.history), schedule)
         trial = StoredTrial(

@@ -81,10 +81,9 @@ async def real_trial(
     for left in reversed(range(TRIES)):
         history = await supervisor.run(schedule, horizon())
         judgement = judge(history, expectation, schedule)
-        if len(history.landed) == schedule.kills or schedule.timed or not left:
+        whole = len(history.landed) == schedule.kills or found_nothing(history, schedule)
+        if whole or schedule.timed or not left:
             break  # where threads race, a point may be passed in one run and not in the next
-        if found_nothing(history, schedule):
-            break
     if judgement.findings:
         keep(schedule, history)
     return _result(history, judgement, real=True)

@@ -16,6 +16,7 @@ from chaoskit.campaign.run import Finished, Started
 from chaoskit.campaign.run import run as run_campaign
 from chaoskit.campaign.sharding import EmptyShardError
 from chaoskit.campaign.store import Store
+from chaoskit.checkers.comparison import counted
 from chaoskit.model.errors import ChaoskitError, UsageError
 from chaoskit.model.token import CommandSpec, Target
 from chaoskit.pytest_plugin import TOLD, baseline
@@ -231,7 +232,7 @@ def _line(label: str, text: str) -> str:
 
 def _times(found: Found) -> str:
     number = len(found.schedules)
-    return f" in {number} trial{'s' if number != 1 else ''}"
+    return f" in {counted(number, 'trial')}"
 
 
 def _removal(gap: Known) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
 from chaoskit.campaign.store import Store
@@ -119,6 +121,19 @@ class Browser:
             for one in told
             if one["method"] == "Network.requestWillBeSent"
         ]
+
+
+def find(browser: Browser, css: str) -> WebElement:
+    """The first element that ``css`` selects."""
+    return browser.driver.find_element(By.CSS_SELECTOR, css)
+
+
+def texts(browser: Browser, css: str) -> list[str]:
+    """The texts of what ``css`` selects."""
+    found: list[str] = browser.js(
+        "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)", css
+    )
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -12,32 +12,18 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.remote.webelement import WebElement
 
 from benchmarks.synthetic_store import FLAKY_AT, UNKNOWN_AT, make
 from chaoskit.campaign.store import Store
 from chaoskit.reporting.forms import render
 from chaoskit.reporting.summary import summarize
-from tests.browser.conftest import Browser, page_of
+from tests.browser.conftest import Browser, find, page_of, texts
 from tests.reporting.test_hostile import SECRETS
 from tests.reporting.test_hostile import folder as hostile_run
 
 __all__ = ["hostile_run"]
 
 KINDS = ("valid", "invalid", "unknown", "soak")
-
-
-def find(browser: Browser, css: str) -> WebElement:
-    """The first element that ``css`` selects."""
-    return browser.driver.find_element(By.CSS_SELECTOR, css)
-
-
-def texts(browser: Browser, css: str) -> list[str]:
-    """The texts of what ``css`` selects."""
-    found: list[str] = browser.js(
-        "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)", css
-    )
-    return found
 
 
 def press(browser: Browser, *keys: str) -> None:

@@ -12,12 +12,10 @@ from pathlib import Path
 import pytest
 import stripe
 from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select
 
-from tests.browser.conftest import Browser
+from tests.browser.conftest import Browser, find, texts
 from tests.fake_services.page_running import Running, running
 
 SECRET = "sk_live_4eC39HqLyjWDarjtT1zdp7dc"
@@ -43,19 +41,6 @@ def page(served: Running, browser: Browser) -> Running:
     served.act("/api/reset", {})
     browser.visit(served.url)
     return served
-
-
-def find(browser: Browser, css: str) -> WebElement:
-    """The first element that ``css`` selects."""
-    return browser.driver.find_element(By.CSS_SELECTOR, css)
-
-
-def texts(browser: Browser, css: str) -> list[str]:
-    """The texts of what ``css`` selects."""
-    found: list[str] = browser.js(
-        "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)", css
-    )
-    return found
 
 
 def lines(browser: Browser) -> list[list[str]]:
