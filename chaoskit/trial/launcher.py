@@ -12,7 +12,8 @@ Words on the socket, one JSON object a line:
          {"do": "load", "file": "...", "name": "scenario"}
              -> {"loaded": ""} or {"loaded": "why not"}
          {"do": "start", "argv": [...] or null, "env": {...}, "cwd": "...", "trace": {...} or null},
-         with the descriptor of the output -> {"started": pid} or {"failed": "why"}
+         with the descriptor of the output -> {"born": pid}, before it does anything, and then
+         {"started": pid} or {"failed": "why"}
          {"do": "go"}: let the task go on from where the tracer holds it
          {"do": "kill-leader"}: SIGKILL to the first process of the task alone
     out  {"call": ..., "side": ..., "held": ...} of a traced task, see `chaoskit.trace.tracer`
@@ -186,6 +187,7 @@ class Launcher:
         except OSError as refused:
             os.kill(pid, signal.SIGKILL)
             why = f"the kernel does not let us trace: {refused.strerror}"
+        self._say({"born": pid})
         for descriptor in (output, start_read, failure_write, start_write):
             os.close(descriptor)
         if not why:

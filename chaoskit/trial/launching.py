@@ -48,6 +48,7 @@ class Launching:
         self._statuses: dict[int, int] = {}
         self._stopping: asyncio.TimerHandle | None = None
         self._second = 0
+        self._beside = False
         self._lost = False
         self.leader = 0
         asyncio.get_running_loop().add_reader(ours, self.hear)
@@ -106,16 +107,13 @@ class Launching:
             "runners": runners,
             "beside": beside,
         }
+        self._beside = beside
         self._say(message, output)
         answer = await self._answer(_ANSWER_TIMEOUT_S, "starting the task")
         if "failed" in answer:
             self._statuses.clear()
             return None, str(answer["failed"])
         pid = int(answer["started"])
-        if beside:
-            self._second = pid
-        else:
-            self.leader = pid
         ending = asyncio.get_running_loop().create_future()
         if pid in self._statuses:
             ending.set_result(self._statuses.pop(pid))
@@ -223,11 +221,20 @@ class Launching:
             message = json.loads(line)
             if message.keys() & {"call", "noted", "mapped"}:
                 self._traced(message)
-            elif "ended" not in message:
-                self._answers.put_nowait(message)
-            else:
+            elif "born" in message:
+                self._born(int(message["born"]))
+            elif "ended" in message:
                 self._over(int(message["ended"]), int(message["status"]))
+            else:
+                self._answers.put_nowait(message)
         return True
+
+    def _born(self, pid: int) -> None:
+        """It has done nothing yet: whatever it does, we know which process it is."""
+        if self._beside:
+            self._second = pid
+        else:
+            self.leader = pid
 
     def _over(self, pid: int, status: int) -> None:
         ending = self._endings.pop(pid, None)

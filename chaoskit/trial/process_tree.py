@@ -25,12 +25,28 @@ _DEATH_TIMEOUT_MS = 10_000
 
 
 def descendants(root: int) -> list[int]:
-    """The pids below ``root``, parents first, without those that are already dead."""
+    """The pids below ``root``, parents first, without those that are already dead.
+
+    A process that ends while we look leaves its children to ``root``, whose list may have been read
+    already: we look again until nobody has ended meanwhile.
+    """
+    dead: set[int] = set()
+    for _ in range(_ROUNDS_MAX):
+        found = _below(root)
+        alive = [pid for pid in found if pid not in dead and _alive(pid)]
+        ended = set(found).difference(alive)
+        if ended <= dead:
+            break
+        dead |= ended
+    return alive
+
+
+def _below(root: int) -> list[int]:
+    """All of them, as one look finds them."""
     try:
-        found = _from_proc(root)
+        return _from_proc(root)
     except FileNotFoundError:
-        found = _from_psutil(root)
-    return [pid for pid in found if _alive(pid)]
+        return _from_psutil(root)
 
 
 def _from_proc(root: int) -> list[int]:

@@ -83,7 +83,8 @@ class Watch:
     held; ``killed`` says that a fault has ended it; ``moved`` grows with all that services do;
     ``landed`` is the last fault that took place; ``stopped`` says that the task was asked to stop;
     ``late`` are requests that were in flight then, with the number of requests after which each
-    lands (None: at the end).
+    lands (None: at the end). ``has_company`` says that a second runner is started beside this one,
+    or was.
     """
 
     def __init__(  # noqa: PLR0913 - what one attempt is watched with
@@ -106,6 +107,7 @@ class Watch:
         self._catch_up = catch_up
         self._numbers = numbers
         self._faults = {fault.point: fault for fault in faults if not fault.is_prelude}
+        self.has_company = any(fault.is_beside for fault in self._faults.values())
         self._beside = beside
         self._stops = stops
         self.leader_killed = self.stopped = False
@@ -133,6 +135,7 @@ class Watch:
         """Do what ``fault`` says, now, unless another fault was first."""
         if self.killed or self._faults.pop(fault.point, None) is None:
             return  # each takes place once
+        self._catch_up()  # which process it is: a quick task is here before we hear of its start
         if (fault.is_beside or fault.grace_ms is not None) and not self._grip.alive:
             return  # it had ended by itself: nobody can be asked, or overtaken, any more
         self.landed = fault
@@ -162,11 +165,6 @@ class Watch:
         self._drain()
         self._recorder.add(FaultLanded(self.attempt, str(fault)))
         self._beside(fault)
-
-    @property
-    def has_company(self) -> bool:
-        """Whether a second runner will be started beside this one."""
-        return any(fault.is_beside for fault in self._faults.values())
 
     @property
     def looked_at(self) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -21,8 +23,11 @@ from chaoskit.model.events import (
     ReplySent,
     RequestReceived,
 )
+from chaoskit.model.schedule import Fault
 from chaoskit.model.token import CommandSpec
 from chaoskit.trace.abi import this_abi
+from chaoskit.trial.launching import Launching
+from chaoskit.trial.watch import Watch
 from tests.trial.conftest import RunTask
 from tests.trial.faulty import (
     asked,
@@ -330,6 +335,54 @@ def test_a_twin_that_hangs_ends_with_its_attempt(run_task: RunTask) -> None:
     )
     assert ends(history) == ["1 timeout 9"]
     assert sorted(said(history, 1)) == ["hangs", "went on"]
+
+
+# A point that is reached before the launcher's word of the start is heard.
+
+
+@pytest.fixture
+def _start_is_heard_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The supervisor goes on after a start only when a fault has landed."""
+    landed = asyncio.Event()
+    answer, land = Launching._answer, Watch.land
+
+    async def late(launching: Launching, timeout_s: float, doing: str) -> dict[str, Any]:
+        heard = await answer(launching, timeout_s, doing)
+        if doing == "starting the task":
+            await landed.wait()
+        return heard
+
+    def noted(watch: Watch, fault: Fault) -> None:
+        land(watch, fault)
+        landed.set()
+
+    monkeypatch.setattr(Launching, "_answer", late)
+    monkeypatch.setattr(Watch, "land", noted)
+
+
+@pytest.mark.usefixtures("_start_is_heard_late")
+@pytest.mark.parametrize("point", ["begun#1", "payments.charge#1.received"])
+@pytest.mark.parametrize(
+    ("fault", "end"),
+    [
+        ("kill", ["1 killed 9", "2 exit 0"]),
+        ("kill-leader", ["1 killed 9", "2 exit 0"]),
+        (f"stop:{LONG}", [f"1 stopped {int(signal.SIGTERM)}", "2 exit 0"]),
+        ("pause", ["2 exit 0", "1 exit 0"]),
+        ("twin", ["1 exit 0"]),
+    ],
+)
+def test_a_fault_finds_a_task_that_was_quicker_than_the_word_of_its_start(
+    run_task: RunTask, fault: str, end: list[str], point: str
+) -> None:
+    """Which process to signal, and that a second one is to come, is known before a task moves."""
+    source = scenario("""
+        probe.point("begun")
+        charge(1)
+    """)
+    (history,) = run_task(source, [f"{fault}@{point}"])
+    assert ends(history) == end
+    assert [body.fault for _, body in history.landed] == [f"{fault}@{point}"]
 
 
 # Several resumers.
