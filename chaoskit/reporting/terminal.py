@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -17,7 +18,8 @@ from chaoskit.reporting.summary import NO_TRIAL, ReportedFinding, Summary
 
 COLOURS = {"VALID": "bold green", "INVALID": "bold red", "UNKNOWN": "bold yellow"}
 SHOWN_MOST = 3
-"""How many findings of one kind, operation and diagnosis are written out; the rest is counted."""
+"""How many findings of one kind, operation and diagnosis are written out, each at another place in
+the task; who else is concerned is named in a line."""
 
 WHO_MOST = 12
 
@@ -107,12 +109,9 @@ def _show_group(findings: Sequence[ReportedFinding], console: Console) -> None:
     title.append(f"  {first.kind}", style="bold red")
     title.append(f"  {first.operation}, in {counted(spread(findings), 'trial')}")
     console.print(title)
-    shown: dict[str, ReportedFinding] = {}
-    for finding in findings:
-        shown.setdefault(finding.subject, finding)
-    for finding in list(shown.values())[:SHOWN_MOST]:
+    shown, rest = _chosen(findings)
+    for finding in shown:
         _show_finding(finding, console)
-    rest = list(shown.values())[SHOWN_MOST:]
     if rest:
         names = "; ".join(f.expected.rpartition(":")[0] for f in rest[:WHO_MOST])
         more = f"; and {len(rest) - WHO_MOST} more" if len(rest) > WHO_MOST else ""
@@ -123,6 +122,26 @@ def _show_group(findings: Sequence[ReportedFinding], console: Console) -> None:
         table.add_row("evidence", Text(first.diagnosis.evidence))
         table.add_row("to mend", Text(first.diagnosis.mend))
         console.print(_indented(table))
+
+
+def _chosen(
+    findings: Sequence[ReportedFinding],
+) -> tuple[list[ReportedFinding], list[ReportedFinding]]:
+    """What is written out, one finding for each place, and who else is named; each subject once."""
+    subjects: dict[str, ReportedFinding] = {}
+    for finding in findings:
+        subjects.setdefault(finding.subject, finding)
+    places: dict[str, ReportedFinding] = {}
+    for finding in subjects.values():
+        places.setdefault(_place(finding), finding)
+    shown = list(places.values())[:SHOWN_MOST]
+    return shown, [finding for finding in subjects.values() if finding not in shown]
+
+
+def _place(finding: ReportedFinding) -> str:
+    """Where in the task it is: the line of code, or what the kill came between, of any step."""
+    before = finding.between.rpartition("before ")[2]
+    return finding.code or re.sub(r"#[0-9]+", "", before or finding.schedule)
 
 
 def _show_finding(finding: ReportedFinding, console: Console) -> None:

@@ -6,7 +6,7 @@ from typing import get_args
 
 import msgspec
 import pytest
-from hypothesis import example, find, given
+from hypothesis import Phase, example, find, given, settings
 from hypothesis import strategies as st
 
 from chaoskit.model.errors import FormatError
@@ -111,10 +111,14 @@ def test_every_history_comes_back_from_its_stored_form(some: History) -> None:
     assert History.decode(some.encode()).events == some.events
 
 
+NOT_SHRUNK = settings(phases=[Phase.generate], max_examples=2000)
+
+
 @pytest.mark.parametrize("kind", get_args(Body))
 def test_the_generated_events_are_of_every_kind(kind: type[Body]) -> None:
     """No kind of event is left out of the property above."""
-    assert isinstance(find(BODIES, lambda body: isinstance(body, kind)), kind)
+    seen = find(BODIES, lambda body: isinstance(body, kind), settings=NOT_SHRUNK)
+    assert isinstance(seen, kind)
 
 
 @given(HISTORIES, st.integers().filter(lambda number: number != FORMAT))

@@ -105,6 +105,33 @@ def test_each_diagnosis_is_told_apart_with_its_own_count(findings: list[Reported
             assert finding.diagnosis.mend in printed(summary)
 
 
+BETWEEN = st.sampled_from(["sendto(payments)", "write(log)", "rename(new->done)", "fsync(log)"])
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), BETWEEN, st.sampled_from(["", "a.py:3"])), min_size=1))
+def test_who_is_concerned_is_told_once_and_each_place_once(
+    found: list[tuple[int, str, str]],
+) -> None:
+    """Of a hundred customers at one line of the task one is written out, and the others named."""
+    findings = tuple(
+        msgspec.structs.replace(
+            duplicate(f"kill@{call}#{n}", "order"),
+            subject=f"customer {n}",
+            expected=f"charge of customer {n}: once",
+            between=f"after payments.charge#{n}, before {call}#{n + 1}",
+            code=code,
+        )
+        for n, call, code in found
+    )
+    text = printed(changed(findings=findings, verdict="INVALID"))
+    written = re.findall(r"where +kill@(\S+)#(\d)\n.*\n(?: +in code +(\S+)\n)?", text)
+    places = [code or call for call, _, code in written]
+    assert 1 <= len(places) == len(set(places)) <= 3
+    also = re.findall(r"charge of customer (\d)", "".join(re.findall(r"also: .*", text)))
+    told = [number for _, number, _ in written] + also
+    assert sorted(told) == sorted({str(n) for n, _, _ in found})
+
+
 def test_one_of_something_is_told_in_the_singular() -> None:
     """One effect, one trial, one request, one loss of power, one state."""
     text = printed(SMALL)

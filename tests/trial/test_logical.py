@@ -144,7 +144,7 @@ def histories(draw: st.DrawFn, rows: Rows) -> Do:
     return do
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.data(), ROWS)
 def test_equal_rows_are_equal_however_they_came_about(data: st.DataObject, rows: Rows) -> None:
     """Order, journal mode, page size, salts, checkpoints, VACUUM, detours and ends do not count."""
@@ -155,7 +155,7 @@ def test_equal_rows_are_equal_however_they_came_about(data: st.DataObject, rows:
         assert states.reader.differing_columns(one, other) == set()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.data(), ROWS)
 def test_a_changed_row_is_seen_however_it_came_about(data: st.DataObject, rows: Rows) -> None:
     """Another value (of another type, too), a missing row, a row more: not equal."""
