@@ -180,6 +180,7 @@ class Attempts:
         if any(isinstance(fault.prelude, Clock) for fault in preludes):
             self._all_lands()  # nothing is under way for as long as clocks are moved by
         await self._stage.before(attempt, preludes, self._recorder)
+        await asyncio.gather(*self._holding)  # heard of after the end: of the attempt before, still
         self._beside = asyncio.get_running_loop().create_future()
         self._watch = self._watch_over(attempt, faults, stops, self._beside.set_result)
         self._others, self._claimed = [], False

@@ -48,8 +48,8 @@ class Launching:
         self._statuses: dict[int, int] = {}
         self._stopping: asyncio.TimerHandle | None = None
         self._second = 0
-        self._beside = False
-        self._lost = False
+        self._beside = self._hearing = False
+        self._coming = False
         self.leader = 0
         asyncio.get_running_loop().add_reader(ours, self.hear)
         self._say({"do": "hello", "path": sys.path, "folder": str(folder)})
@@ -107,7 +107,7 @@ class Launching:
             "runners": runners,
             "beside": beside,
         }
-        self._beside = beside
+        self._beside, self._coming = beside, not beside
         self._say(message, output)
         answer = await self._answer(_ANSWER_TIMEOUT_S, "starting the task")
         if "failed" in answer:
@@ -198,8 +198,14 @@ class Launching:
 
     def hear(self) -> None:
         """Take in all that the launcher has said so far, in its order."""
-        while self._hear_some():
-            pass
+        if self._hearing:  # what one message brought about asks for the next ones
+            return
+        self._hearing = True
+        try:
+            while self._hear_some():
+                pass
+        finally:
+            self._hearing = False
 
     def _hear_some(self) -> bool:
         """Take in a piece of it; whether there may be more."""
@@ -218,19 +224,24 @@ class Launching:
             return False
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
-            message = json.loads(line)
-            if message.keys() & {"call", "noted", "mapped"}:
-                self._traced(message)
-            elif "born" in message:
-                self._born(int(message["born"]))
-            elif "ended" in message:
-                self._over(int(message["ended"]), int(message["status"]))
-            else:
-                self._answers.put_nowait(message)
+            self._take_in(json.loads(line))
         return True
+
+    def _take_in(self, message: dict[str, Any]) -> None:
+        if message.keys() & {"call", "noted", "mapped"}:
+            if not self._coming:  # else it is of the attempt before, whose processes are dead
+                self._traced(message)
+        elif "born" in message:
+            self._born(int(message["born"]))
+        elif "ended" in message:
+            self._over(int(message["ended"]), int(message["status"]))
+        else:
+            self._answers.put_nowait(message)
 
     def _born(self, pid: int) -> None:
         """It has done nothing yet: whatever it does, we know which process it is."""
+        self._coming = False
+        self._statuses.pop(pid, None)  # of one before it that had this pid
         if self._beside:
             self._second = pid
         else:

@@ -19,9 +19,14 @@ import psutil
 _ROUNDS_MAX = 1000
 """A tree that still grows after so many rounds is a fork bomb that outruns us."""
 
-_STANDS_STILL = {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE}
+_STANDS_STILL = {*"TtZXx", psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE}
+_WAITS_IN_THE_KERNEL = {"D", psutil.STATUS_DISK_SLEEP}
 
+_STOP_TIMEOUT_S = 10.0
 _DEATH_TIMEOUT_MS = 10_000
+
+_BUSIEST = 20
+"""However busy the machine, a process is waited for at most so many times as long as was asked."""
 
 
 def descendants(root: int) -> list[int]:
@@ -120,12 +125,32 @@ def is_single(root: int) -> bool:
 
 
 def _await_stop(pid: int) -> None:
-    """A stop signal is honoured before the next instruction in user mode; see it happen."""
-    with suppress(psutil.Error):
-        process = psutil.Process(pid)
-        for _ in range(_ROUNDS_MAX):
-            if process.status() in _STANDS_STILL:
-                return
+    """A stop signal is honoured before the next instruction in user mode; see it happen, in every
+    thread: one that waits for a processor is still to finish its call.
+
+    Who waits for a child to run another program (vfork) may do so until both are let go.
+    """
+    rounds = 0
+    deadline = time.monotonic() + _STOP_TIMEOUT_S
+    while moving := _states(pid) - _STANDS_STILL:
+        rounds += moving <= _WAITS_IN_THE_KERNEL
+        if rounds > _ROUNDS_MAX or time.monotonic() > deadline:
+            return
+        os.sched_yield()
+
+
+def _states(pid: int) -> set[str]:
+    """The states of a process's threads, in the letters of /proc or the words of psutil."""
+    found = set()
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError):
+                stat = Path(f"/proc/{pid}/task/{thread}/stat").read_bytes()
+                found.add(stat.rpartition(b") ")[2][:1].decode())
+    except OSError:
+        with suppress(psutil.Error):
+            found.add(psutil.Process(pid).status())
+    return found
 
 
 def kill(root: int) -> list[int]:
@@ -152,13 +177,37 @@ def kill(root: int) -> list[int]:
 
 
 def await_end(root: int, timeout_s: float) -> list[str]:
-    """Wait until ``root`` has no living descendant; the command lines of those that remain."""
-    deadline = time.monotonic() + timeout_s
-    while alive := descendants(root):
-        left_ms = int((deadline - time.monotonic()) * 1000)
-        if left_ms <= 0 or not _Deaths(alive).wait(left_ms):
+    """Wait until ``root`` has no living descendant; the command lines of those that remain.
+
+    The time does not run while one of them, or this process, whose services it may be waiting for,
+    waits for a processor: that the machine is busy is not the task's doing.
+    """
+    began = time.monotonic()
+    alive = descendants(root)
+    before = {pid: waited_s(pid) for pid in (os.getpid(), *alive)}
+    while alive:
+        passed_s = time.monotonic() - began
+        ours_s = waited_s(os.getpid()) - before[os.getpid()]
+        theirs_s = max(waited_s(pid) - before.get(pid, 0.0) for pid in alive)
+        left_s = timeout_s - max(passed_s - ours_s - theirs_s, passed_s / _BUSIEST)
+        if left_s <= 0:
             return [command_line(pid) for pid in descendants(root)]
+        _Deaths(alive).wait(int(left_s * 1000) + 1)
+        alive = descendants(root)
     return []
+
+
+def waited_s(pid: int) -> float:
+    """For how long a process has been ready to run without a processor, in seconds: the thread for
+    which that was longest. 0 where the kernel does not tell (Documentation/scheduler/sched-stats).
+    """
+    waits = [0]
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError, IndexError):
+                text = Path(f"/proc/{pid}/task/{thread}/schedstat").read_text(encoding="ascii")
+                waits.append(int(text.split()[1]))
+    return max(waits) / 1e9
 
 
 def command_line(pid: int) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +52,7 @@ class Reports:
         self._listener.bind(str(path))
         self._listener.listen(512)
         self._buffers: dict[socket.socket, bytes] = {}
+        self._lines: dict[socket.socket, deque[bytes]] = {}
         self._eager = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -78,13 +80,14 @@ class Reports:
         except BlockingIOError:
             return False
         connection.setblocking(False)
-        self._buffers[connection] = b""
+        self._buffers[connection], self._lines[connection] = b"", deque()
         if self._eager:
             self._loop.add_reader(connection, self._read, connection)
         return True
 
     def _read(self, connection: socket.socket) -> None:
         while connection in self._buffers:
+            self._take_in(connection)  # a report may ask for those after it: first those we have
             try:
                 data = connection.recv(_CHUNK_BYTES)
             except BlockingIOError:
@@ -96,12 +99,18 @@ class Reports:
                 return
             *lines, rest = (self._buffers[connection] + data).split(b"\n")
             self._buffers[connection] = rest
+            self._lines[connection].extend(lines)
+            self._take_in(connection)
             if len(rest) > _LINE_BYTES_MAX:
                 self._drop(connection)
-            for line in lines:
-                self._line(connection, line)
             if len(data) < _CHUNK_BYTES:
                 return
+
+    def _take_in(self, connection: socket.socket) -> None:
+        """Every whole line that was read, each once."""
+        lines = self._lines.get(connection, ())
+        while lines:
+            self._line(connection, lines.popleft())
 
     def _line(self, connection: socket.socket, line: bytes) -> None:
         try:
@@ -115,6 +124,7 @@ class Reports:
                 self._drop(connection)
 
     def _drop(self, connection: socket.socket) -> None:
+        self._lines.pop(connection, None)
         if self._buffers.pop(connection, None) is not None:
             if self._eager:
                 self._loop.remove_reader(connection)

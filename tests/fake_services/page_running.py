@@ -109,4 +109,4 @@ def running(folder: Path, *words: str) -> Iterator[Running]:
         yield Running(process)
     finally:
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0

@@ -411,12 +411,10 @@ def test_the_address_names_both_doors() -> None:
 @pytest.mark.parametrize("door", ["http", "smtp"])
 def test_a_taken_port_is_named_and_the_other_door_is_not_left_open(door: str) -> None:
     """A port in use is an error that names it and the fix, and holds no other port."""
-    with (
-        socket.create_server(("127.0.0.1", 0)) as busy,
-        socket.create_server(("127.0.0.1", 0)) as s,
-    ):
-        taken, free = busy.getsockname()[1], s.getsockname()[1]
-        s.close()
+    with socket.create_server(("127.0.0.1", 0)) as busy, socket.socket() as ours:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        ours.bind(("127.0.0.1", 0))  # free for who asks for it, and given to nobody else meanwhile
+        taken, free = busy.getsockname()[1], ours.getsockname()[1]
         http, smtp = (taken, free) if door == "http" else (free, taken)
         settings = ServiceSettings(Path(), http, {"smtp_port": str(smtp)})
         with pytest.raises(UsageError, match=rf"\b{taken}\b.*choose another.*or 0"):

@@ -61,7 +61,7 @@ def test_a_key_is_in_flight_until_its_answer_is_out(tmp_path: Path) -> None:
             map(str, await asyncio.gather(post(url, key="k"), post(url, key="k"), post(url)))
         )
 
-    found, service = serve(tmp_path, talk, Watcher(), ["late-reply:200ms@notes.note#1"])
+    found, service = serve(tmp_path, talk, Watcher(), ["late-reply:2000ms@notes.note#1"])
     assert found == ["200", "200", "409"]
     assert len(service.ledger()) == 2
 

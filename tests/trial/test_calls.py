@@ -292,6 +292,7 @@ def test_however_much_was_said_is_taken_in_at_once() -> None:
     told: list[dict[str, Any]] = []
     launching = object.__new__(Launching)
     launching._control, launching._buffer, launching._traced = ours, b"", told.append
+    launching._hearing = launching._coming = False
     with closing(ours), closing(theirs):
         for number in range(150):
             theirs.sendall(json.dumps({"call": "x" * 1000, "number": number}).encode() + b"\n")
@@ -526,7 +527,6 @@ def _states(process: psutil.Process) -> set[str]:
 # Programs that use what the tracer uses.
 
 
-@pytest.mark.timeout(30)
 def test_a_main_thread_may_end_before_the_others(tmp_path: Path) -> None:
     """A process whose first thread is gone is held and killed like any other."""
     program = compiled(

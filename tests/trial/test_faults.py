@@ -219,7 +219,7 @@ else:
 
 def test_a_successor_that_hangs_is_killed_and_the_first_one_goes_on(run_task: RunTask) -> None:
     """It has a time limit of its own; the paused one has all of its time afterwards."""
-    (history,) = run_task(scenario(HANGS), ["pause@payments.charge#1.applied"], timeout_s=2.0)
+    (history,) = run_task(scenario(HANGS), ["pause@payments.charge#1.applied"], timeout_s=6.0)
     assert ends(history) == ["2 timeout 9", "1 exit 0"]
     assert said(history, 2) == ["hangs"]
     assert said(history, 1) == ["went on"]
@@ -331,7 +331,7 @@ def test_of_twins_the_one_that_succeeds_counts(
 def test_a_twin_that_hangs_ends_with_its_attempt(run_task: RunTask) -> None:
     """The time limit of the attempt is that of both."""
     (history,) = run_task(
-        scenario(HANGS, "attempts_max=1"), ["twin@payments.charge#1.applied"], timeout_s=2.0
+        scenario(HANGS, "attempts_max=1"), ["twin@payments.charge#1.applied"], timeout_s=6.0
     )
     assert ends(history) == ["1 timeout 9"]
     assert sorted(said(history, 1)) == ["hangs", "went on"]

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -24,12 +25,34 @@ from chaoskit.model.events import (
 )
 from chaoskit.model.history import History
 from chaoskit.model.token import CommandSpec, Target
+from chaoskit.trial.attempts import Attempts
 from chaoskit.trial.loading import load
 from chaoskit.trial.output import HEAD_BYTES, TAIL_BYTES
 from chaoskit.trial.supervisor import Supervisor
 from tests.trial.conftest import RunTask
 
 TASKS = Path(__file__).parents[1] / "tasks"
+
+SLEEP = f"6{os.getpid():08}"
+"""For how many seconds tasks sleep: so long that nobody waits for it, and so that nobody else's
+processes, nor a path that they are given, are taken for ours.
+"""
+
+ShortFrom = Callable[[int], None]
+
+
+@pytest.fixture
+def short_from(monkeypatch: pytest.MonkeyPatch) -> ShortFrom:
+    """From that attempt on the time limit is short; those before have all the time that they need
+    on a busy machine.
+    """
+
+    def set_limits(attempt: int) -> None:
+        limit = property(lambda self: 0.3 if self._attempts >= attempt else 60.0, lambda *_: None)
+        monkeypatch.setattr(Attempts, "timeout_s", limit, raising=False)
+
+    return set_limits
+
 
 CHARGER = """
 import http.client, os, urllib.parse
@@ -115,10 +138,13 @@ def test_kills_in_the_resume_land_too(run_task: RunTask) -> None:
     assert effects(history) == ["100", "200", "300"]
 
 
-def test_a_kill_after_a_time_lands_while_the_task_runs(run_task: RunTask) -> None:
+def test_a_kill_after_a_time_lands_while_the_task_runs(
+    run_task: RunTask, short_from: ShortFrom
+) -> None:
     """A time is counted from the start, and the process is dead by signal 9."""
+    short_from(4)
     spec = CommandSpec(command=("sleep", "600"))
-    (history,) = run_task(spec, ["kill@50ms / kill@10ms / kill@10ms"], timeout_s=1.0)
+    (history,) = run_task(spec, ["kill@50ms / kill@10ms / kill@10ms"])
     landed = [b.fault for _, b in history.landed]
     assert landed == ["kill@50ms", "kill@10ms", "kill@10ms"]
     assert [b.how for _, b in history.attempts][:3] == ["killed"] * 3
@@ -178,43 +204,47 @@ def test_the_resume_command_replaces_the_first_one(run_task: RunTask) -> None:
 
 def test_the_whole_tree_dies_with_the_task(run_task: RunTask) -> None:
     """Children in sessions of their own are killed together with the task."""
-    source = """
+    source = f"""
     import subprocess, sys
     from chaoskit import Scenario, probe
     def main():
-        child = subprocess.Popen(["sleep", "601"], start_new_session=True)
+        child = subprocess.Popen(["sleep", "{SLEEP}"], start_new_session=True)
         open("pid", "w").write(str(child.pid))
         probe.point("spawned")
     scenario = Scenario(task=main, outputs=("pid",))
     """
     (history,) = run_task(source, ["kill@spawned#1"])
     assert history.attempts[0][1].how == "killed"
-    assert not [p for p in psutil.process_iter() if "601" in _words(p)]
+    assert not _sleeping()
 
 
 def test_children_that_outlive_the_task_are_named_and_killed(run_task: RunTask) -> None:
     """A daemon that detached itself twice is reported by its command line and is not left."""
-    spec = CommandSpec(command=("sh", "-c", "setsid sh -c 'sleep 602 & sleep 602' & exit 0"))
+    daemon = f"setsid sh -c 'sleep {SLEEP} & sleep {SLEEP}' & exit 0"
+    spec = CommandSpec(command=("sh", "-c", daemon))
     (history,) = run_task(spec, ["none"])
     assert history.last.code == 0
-    assert any("sleep 602" in line for line in history.last.leftovers)
-    assert not [p for p in psutil.process_iter() if "602" in _words(p)]
+    assert any(f"sleep {SLEEP}" in line for line in history.last.leftovers)
+    assert not _sleeping()
 
 
-def test_a_task_that_ignores_sigterm_and_hangs_is_bounded(run_task: RunTask) -> None:
+def test_a_task_that_ignores_sigterm_and_hangs_is_bounded(
+    run_task: RunTask, short_from: ShortFrom
+) -> None:
     """A hanging resume ends at the time limit by SIGKILL, and the trial after a few of them."""
-    source = """
+    short_from(2)
+    source = f"""
     import signal, subprocess
     from chaoskit import Scenario, probe
     def main():
         probe.point("here")
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        subprocess.run(["sleep", "603"])
+        subprocess.run(["sleep", "{SLEEP}"])
     scenario = Scenario(task=main)
     """
-    (history,) = run_task(source, ["kill@here#1"], timeout_s=0.3)
+    (history,) = run_task(source, ["kill@here#1"])
     assert [b.how for _, b in history.attempts] == ["killed", *["timeout"] * 4]
-    assert not [p for p in psutil.process_iter() if "603" in _words(p)]
+    assert not _sleeping()
 
 
 def test_a_hundred_megabytes_of_output_are_bounded(run_task: RunTask) -> None:
@@ -347,6 +377,11 @@ def test_no_process_is_left(run_task: RunTask) -> None:
     before = set(this.children(recursive=True))
     run_task(CHARGER, ["kill@payments.charge#2.applied"])
     assert set(this.children(recursive=True)) <= before
+
+
+def _sleeping() -> list[psutil.Process]:
+    """The processes of this test that sleep for so long."""
+    return [process for process in psutil.process_iter() if SLEEP in _words(process)]
 
 
 def _words(process: psutil.Process) -> str:
