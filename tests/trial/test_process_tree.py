@@ -17,6 +17,7 @@ from chaoskit.trial import process_tree
 
 ROOT = """
 import ctypes, json, os, signal, subprocess, sys
+import psutil
 from chaoskit.trial import process_tree
 
 SUBREAPER = 36
@@ -39,6 +40,8 @@ link = (
     "    if os.fork(): break\\n"
 )
 first = subprocess.Popen([sys.executable, "-c", link], pass_fds=[read])
+while len(psutil.Process().children()) < DEAD:
+    pass
 while look() == [first.pid]:
     pass
 empty = sum(not look() for _ in range(500))
@@ -51,14 +54,18 @@ chain ends with the root, whose end of the pipe is then gone: an interrupted tes
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="orphans are adopted on Linux only")
-@pytest.mark.parametrize("at_once", [True, False], ids=["gone-at-once", "zombies"])
-def test_a_chain_of_processes_is_never_taken_for_none(at_once: bool) -> None:
+@pytest.mark.parametrize(
+    ("at_once", "dead"),
+    [(True, 0), (False, 0), (False, 300)],
+    ids=["gone-at-once", "zombies", "many-zombies"],
+)
+def test_a_chain_of_processes_is_never_taken_for_none(dead: int, *, at_once: bool) -> None:
     """One of them is always alive, and is found, whether the dead ones vanish at once or are taken
-    in between two looks; a kill ends the last of them.
+    in between two looks, or not for a long time; a kill ends the last of them.
     """
-    source = ROOT.replace("AT_ONCE", str(at_once))
+    source = ROOT.replace("AT_ONCE", str(at_once)).replace("DEAD", str(dead))
     ran = subprocess.run(
-        [sys.executable, "-c", source], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", source], capture_output=True, text=True, check=True, timeout=500
     )
     assert json.loads(ran.stdout) == {"empty": 0, "left": []}
 
