@@ -100,7 +100,7 @@ def both(
 
 
 OFTEN = {
-    *("coarse_key", "done_before_the_end", "lagging_record", "left_behind", "no_checkpoint"),
+    *("coarse_key", "done_before_the_end", "lagging_record", "no_checkpoint"),
     *("no_effect_ids", "record_after_effect", "record_before_effect", "step_number_only"),
 }
 """Where most resumes need not be followed to their end."""
@@ -120,8 +120,24 @@ MOST = {"backfill": 1, "file_migration": 4, "left_behind": 9} | dict.fromkeys(
 ORDINARY = {"record_after_effect", "no_inputs"}
 """One of each sort; the others are run by ``make exhaustive``."""
 
+IN_MEMORY = {
+    "fresh_budget": "what was spent is known in memory only",
+    "undo_forgotten": "what is to be undone is known in memory only",
+}
+"""Where a resume whose world is the undisturbed run's goes on in another way all the same, and at
+one point of many the bounded one does not show it; docs/running.md says so.
+"""
+
+
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    """When a scenario is run, and whether it is known to differ."""
+    when = [] if name in ORDINARY else [pytest.mark.exhaustive]
+    known = [pytest.mark.xfail(strict=True, reason=IN_MEMORY[name])] if name in IN_MEMORY else []
+    return when + known
+
+
 FILES = [
-    pytest.param(file, id=file.stem, marks=[] if file.stem in ORDINARY else pytest.mark.exhaustive)
+    pytest.param(file, id=file.stem, marks=marks(file.stem))
     for file in sorted([*SCENARIOS.glob("broken/[!_]*.py"), *SCENARIOS.glob("sound/[!_]*.py")])
 ]
 
