@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -100,22 +101,29 @@ def family() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 Family = tuple[subprocess.Popen[bytes], int]
 
 
-@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not tell")
-def test_how_long_a_process_waits_for_a_processor_is_known(family: Family) -> None:
-    """Two that want the same one wait for each other; one that does not exist waits for nothing."""
-    _, pid = family
+@contextmanager
+def beside_a_rival(pid: int) -> Iterator[int]:
+    """A process is left one processor, and so is a busy one, whose pid this is."""
     (cpu, *_) = os.sched_getaffinity(pid)
     rival = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         for one in (pid, rival.pid):
             os.sched_setaffinity(one, {cpu})
-        before = process_tree.waited_s(pid)
-        while process_tree.waited_s(pid) == before:
-            os.sched_yield()
+        yield rival.pid
     finally:
         rival.kill()
         rival.wait()
-    assert process_tree.waited_s(rival.pid) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not tell")
+def test_how_long_a_process_waits_for_a_processor_is_known(family: Family) -> None:
+    """Two that want the same one wait for each other; one that does not exist waits for nothing."""
+    _, pid = family
+    with beside_a_rival(pid) as rival:
+        before = process_tree.waited_s(pid)
+        while process_tree.waited_s(pid) == before:
+            os.sched_yield()
+    assert process_tree.waited_s(rival) == 0
 
 
 def test_time_without_a_processor_makes_nobody_a_leftover(
@@ -152,17 +160,10 @@ def test_who_does_not_end_is_a_leftover_however_busy_the_machine(
 def test_who_is_frozen_stands_still_however_busy_the_machine(family: Family) -> None:
     """A process that gets next to no time is waited for until it has stopped."""
     root, pid = family
-    (cpu, *_) = os.sched_getaffinity(pid)
-    rival = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    try:
-        for one in (pid, rival.pid):
-            os.sched_setaffinity(one, {cpu})
+    with beside_a_rival(pid):
         os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
         for _ in range(10):
             assert pid in process_tree.freeze(root.pid)
             stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
             process_tree.thaw(root.pid)
             assert stat.rpartition(") ")[2][0] == "T"
-    finally:
-        rival.kill()
-        rival.wait()
