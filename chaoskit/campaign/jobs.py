@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from chaoskit.campaign.trials import FULL, Darkroom, Plan, Result, plan_of, real_trial, told
+from chaoskit.campaign.bounding import FULL
+from chaoskit.campaign.trials import Darkroom, Result, plan_of, real_trial, told
 from chaoskit.model.errors import ChaoskitError, HarnessError, UsageError
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
@@ -38,6 +39,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     be large. ``plan`` is the file with all schedules of the wave, for those who run them from
     snapshots; ``numbers`` are the places of this job's in it. ``trace``: every call is told of,
     ``lines``: every line of a Python task.
+    ``resumes``: how far they are followed.
     ``record``: only look at the first attempt, for which states are equal.
     ``locate``: only see which line of the task is running at these points.
     ``keep`` names the folder for each trial's artefacts, should it fail. ``take``: only so many
@@ -67,14 +69,16 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
     ``restorable``: every service can go back to a saved world. ``locations``: file, line and
     function of a Python task's own code, by point. ``worlds``: the state after the last fault, by
-    schedule, of what was recorded. ``error`` is the harness's own failure, with the
-    kind of its class.
+    schedule, of what was recorded. ``otherwise`` is a schedule that shows that bounded resumes hide
+    something (`chaoskit.campaign.bounding`). ``error`` is the harness's own failure, with the kind
+    of its class.
     """
 
     results: tuple[Result, ...] = ()
     restorable: bool = False
     locations: dict[str, tuple[str, int, str]] = {}
     worlds: dict[str, str] = {}
+    otherwise: str = ""
     error: str = ""
     error_code: int = 0
 
@@ -115,7 +119,7 @@ class Session:
         self._runner = asyncio.Runner()
         self._key: tuple[Any, ...] = ()
         self._supervisor: Supervisor | None = None
-        self._darkroom: tuple[str, Darkroom] | None = None
+        self._darkroom: tuple[tuple[str, str], Darkroom] | None = None
 
     def perform(self, job: Job) -> Done:
         """Run one job to its end; never raises but for an interrupt."""
@@ -156,17 +160,20 @@ class Session:
         if not job.plan:
             trials = [await real_trial(supervisor, s, expectation, keep) for s in schedules]
             return Done(results=tuple(trials))
-        plan, darkroom = _plan(job.plan), self._darkroom_for(job, supervisor)
+        darkroom = self._darkroom_for(job, supervisor, expectation)
         if job.record:
-            return Done(worlds=await darkroom.record(plan, expectation))
+            return Done(worlds=await darkroom.record())
         numbered = zip(schedules, job.numbers, strict=True)
-        trials = [await darkroom.trial(s, plan, expectation, keep, n) for s, n in numbered]
-        return Done(results=tuple(trials))
+        trials = [await darkroom.trial(s, keep, n) for s, n in numbered]
+        return Done(results=tuple(trials), otherwise=str(darkroom.otherwise or ""))
 
-    def _darkroom_for(self, job: Job, supervisor: Supervisor) -> Darkroom:
-        """The snapshots that belong to this job's plan."""
-        if self._darkroom is None or self._darkroom[0] != job.plan:
-            self._darkroom = job.plan, Darkroom(supervisor, job.resumes)
+    def _darkroom_for(self, job: Job, supervisor: Supervisor, expectation: Expectation) -> Darkroom:
+        """The snapshots that belong to this job's plan, and to how far resumes are followed."""
+        key = job.plan, job.resumes
+        if self._darkroom is None or self._darkroom[0] != key:
+            texts = msgspec.json.decode(Path(job.plan).read_bytes(), type=list[str])
+            plan = plan_of([parse_schedule(text) for text in texts])
+            self._darkroom = key, Darkroom(supervisor, plan, expectation, job.resumes)
         return self._darkroom[1]
 
     async def _ready(self, job: Job) -> Supervisor:
@@ -202,12 +209,6 @@ def trial_timeout_s(expectation: Expectation) -> float:
 @lru_cache(maxsize=1)
 def _expectation(file: str) -> Expectation:
     return msgspec.json.decode(Path(file).read_bytes(), type=Expectation)
-
-
-@lru_cache(maxsize=1)
-def _plan(file: str) -> Plan:
-    texts = msgspec.json.decode(Path(file).read_bytes(), type=list[str])
-    return plan_of([parse_schedule(text) for text in texts])
 
 
 def _timeout(job: Job, supervisor: Supervisor, expectation: Expectation | None) -> float:

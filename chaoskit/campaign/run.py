@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from chaoskit.campaign.batches import Batch, singles, together
+from chaoskit.campaign.bounding import BOUNDED, FULL, OTHERWISE
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.judging import judge_again, judged
 from chaoskit.campaign.options import Options
@@ -27,7 +28,7 @@ from chaoskit.campaign.sharding import (
 from chaoskit.campaign.soaking import RepeatsStarted, Soaking, SoakStarted, soak_of
 from chaoskit.campaign.starting import survey_of
 from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
-from chaoskit.campaign.trials import BOUNDED, FULL, Result
+from chaoskit.campaign.trials import Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
 from chaoskit.checkers.comparison import counted
@@ -46,10 +47,6 @@ from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.secrets import without_secrets
 from chaoskit.trace import OUTSIDE
 from chaoskit.trial.loading import load, sources
-
-AUTO = "auto"
-LONG_S = 60.0
-"""An exploration that would take longer with full resumes is one with bounded resumes instead."""
 
 SILENT_S = 10.0
 """For so long nothing is said of undisturbed runs that do not end."""
@@ -93,6 +90,15 @@ class WaveStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundingGivenUp:
+    """The resume of ``schedule`` showed that bounded ones hide something: the trials begin again,
+    and each resume is followed to its end.
+    """
+
+    schedule: str
+
+
+@dataclass(frozen=True, slots=True)
 class TrialDone:
     """One trial is over and stored."""
 
@@ -113,6 +119,7 @@ CampaignEvent = (
     | Surveying
     | Surveyed
     | WaveStarted
+    | BoundingGivenUp
     | SoakStarted
     | TrialDone
     | RepeatsStarted
@@ -187,7 +194,7 @@ class _Campaign:
         self._expectation: Expectation | None = None
         self._why_real = ""
         self._plan_file = ""
-        self._resumes = FULL
+        self._resumes = options.resumes
 
     def events(self) -> Iterator[CampaignEvent]:
         first, second, expectation = yield from self._survey()
@@ -203,17 +210,36 @@ class _Campaign:
         found = self._found(first, second)
         wave = first_schedules(self._options, (first, second), expectation, found)
         yield Surveyed(expectation, len(found))
+        yield from self._explore(wave)
+        if self._resumes != FULL and (otherwise := self._store.get(OTHERWISE)):
+            yield BoundingGivenUp(otherwise)
+            yield from self._explore(wave)
+        self._look_again(first, second, expectation)
+        self._locate()
+        yield self._finish(self._why)
+
+    def _explore(self, wave: list[Schedule]) -> Iterator[CampaignEvent]:
+        """The waves, one after the other, as long as nothing stands against it."""
+        if self._store.get(OTHERWISE):
+            self._resumes = FULL
+            if self._store.get("resumes") == BOUNDED:
+                self._store.forget_waves()
+                self._known = self._store.known()
+        self._store.put("resumes", self._resumes)
+        self._planned = 0
         for number in range(1, self._options.depth + 1):
             if number > 1:
                 wave = self._next_wave(number - 1)
             if not wave:
                 break
             yield from self._run_wave(number, wave)
-            if self._why:
+            if self._why or self._in_vain:
                 break
-        self._look_again(first, second, expectation)
-        self._locate()
-        yield self._finish(self._why)
+
+    @property
+    def _in_vain(self) -> bool:
+        """Whether resumes are bounded that are to be followed to their end, as is known by now."""
+        return self._resumes != FULL and self._store.get(OTHERWISE) is not None
 
     def _soak(
         self, first: History, second: History, expectation: Expectation
@@ -321,7 +347,6 @@ class _Campaign:
         return sample(further, most, self._options.seed + wave)
 
     def _run_wave(self, number: int, wave: list[Schedule]) -> Iterator[CampaignEvent]:
-        self._resumes = self._how_far(len(wave))
         self._plan_file = "" if self._why_real else str(self._store.put_plan(number, wave))
         mine, why = self._affordable(number, self._mine(number, wave))
         waiting = [
@@ -338,10 +363,12 @@ class _Campaign:
             if not running:
                 self._why = f"the time limit of {self._options.max_time_s} s was reached"
                 return
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                batch = running.pop(future)
-                for (position, schedule), result in zip(batch, _results(future), strict=True):
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                batch, done = running.pop(future), _done(future)
+                if done.otherwise:
+                    self._store.put(OTHERWISE, done.otherwise)
+                    batches.clear()
+                for (position, schedule), result in zip(batch, done.results, strict=True):
                     yield TrialDone(self._book(number, position, schedule, result))
         self._why = why
 
@@ -370,16 +397,6 @@ class _Campaign:
             places = share(wave, self._worlds(), shard)
             put_share(self._store, wave, places)
         return [(place, wave[place]) for place in places]
-
-    def _how_far(self, trials: int) -> str:
-        """Whether resumes are followed to their end: always, unless that would take long."""
-        chosen = self._options.resumes
-        if chosen == AUTO:
-            survey = self._store.survey()
-            seconds = trials * survey[2].seconds / 2 / self._options.jobs if survey else 0.0
-            chosen = BOUNDED if seconds > LONG_S and not self._why_real else FULL
-        self._store.put("resumes", chosen)
-        return chosen
 
     def _batches(self, number: int, waiting: Batch) -> list[Batch]:
         """What a worker is given at a time."""
@@ -457,10 +474,6 @@ class _Campaign:
 
     def _submit(self, job: Job) -> Future[bytes]:
         return self._executor.submit(perform, msgspec.msgpack.encode(job))
-
-
-def _results(future: Future[bytes]) -> tuple[Result, ...]:
-    return _done(future).results
 
 
 def _done(future: Future[bytes]) -> Done:

@@ -37,6 +37,7 @@ from chaoskit.model.schedule import Schedule, parse_schedule
 FORMAT = "3"
 FILE = "campaign.sqlite"
 LATEST = "latest"
+TRIALS = "trials"
 SOAKED_S = "soak.seconds"
 """Under which name the store keeps for how long a soak has gone on."""
 
@@ -215,6 +216,12 @@ class Store:
             ),
         )
 
+    def forget_waves(self) -> None:
+        """Take all trials out but for the control, and what was kept of them."""
+        shutil.rmtree(self.folder / TRIALS, ignore_errors=True)
+        with self._db:
+            self._db.execute("DELETE FROM trials WHERE wave > 0")
+
     def put_soaked(
         self, soaked: Soaked, trial: StoredTrial, history: bytes | None, seconds: float
     ) -> None:
@@ -313,7 +320,7 @@ class Store:
 
     def artefacts(self, wave: int, position: int) -> Path:
         """Where the artefacts of one failed trial go."""
-        return self.folder / "trials" / f"{wave}-{position:05d}"
+        return self.folder / TRIALS / f"{wave}-{position:05d}"
 
 
 def _lock(folder: Path) -> int:

@@ -9,23 +9,22 @@ real kill, whose result is the one that counts; and so is a sample of what was f
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 
 import msgspec
 
+from chaoskit.campaign.bounding import BOUNDED, FULL, Bounding, Plan
 from chaoskit.campaign.repeating import REPEATS, like, summed
 from chaoskit.checkers.check import judge
-from chaoskit.checkers.effects import breaks_the_contract
 from chaoskit.explore.landed import found_nothing
-from chaoskit.model.events import Event, FaultLanded, ResumeBounded, renumbered
+from chaoskit.model.events import Event, FaultLanded, renumbered
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Fault, Schedule
-from chaoskit.trial.horizon import Horizon, Undisturbed
+from chaoskit.trial.horizon import Horizon
 from chaoskit.trial.snapshots import Album, Snapshot, scene
 from chaoskit.trial.supervisor import Resumed, Supervisor
 
@@ -58,12 +57,6 @@ Keep = Callable[[Schedule, History], None]
 TRIES = 3
 """How often a kill that does not land is tried, before that is what the trial says."""
 
-FULL, BOUNDED = "full", "bounded"
-"""How far resumes are followed: to their end, or as `chaoskit.trial.horizon` says."""
-
-Plan = Mapping[Schedule, Sequence[Fault]]
-"""For each beginning that schedules share, their last faults."""
-
 
 def told(history: History) -> Result:
     """A run that is not judged (a survey's)."""
@@ -75,11 +68,14 @@ async def real_trial(
     schedule: Schedule,
     expectation: Expectation,
     keep: Keep,
-    horizon: Callable[[], Horizon | None] = lambda: None,
+    bounding: Bounding | None = None,
 ) -> Result:
-    """Run ``schedule`` by real kills, and judge it; ``horizon`` makes one for each run."""
+    """Run ``schedule`` by real kills, its last resume as far as ``bounding`` says, and judge it."""
     for left in reversed(range(TRIES)):
-        history = await supervisor.run(schedule, horizon())
+        watch = bounding.over(schedule) if bounding is not None else None
+        history = await supervisor.run(schedule, watch)
+        if bounding is not None:
+            bounding.saw(schedule, watch, history)
         judgement = judge(history, expectation, schedule)
         whole = len(history.landed) == schedule.kills or found_nothing(history, schedule)
         if whole or schedule.timed or not left:
@@ -113,44 +109,53 @@ class _Twin:
 
 
 class Darkroom:
-    """The snapshots of one supervisor, and what was learnt from each state."""
+    """The snapshots of one supervisor for one plan, and what was learnt from each state."""
 
-    def __init__(self, supervisor: Supervisor, resumes: str = FULL) -> None:
+    def __init__(
+        self, supervisor: Supervisor, plan: Plan, expectation: Expectation, resumes: str = FULL
+    ) -> None:
+        """With ``resumes`` bounded they are followed as `chaoskit.campaign.bounding` says."""
         self._supervisor = supervisor
+        self._plan = plan
+        self._expectation = expectation
         self._albums: dict[Schedule, Album] = {}
         self._twins: dict[tuple[bytes, int], _Twin] = {}
         self._confirmed: set[tuple[str, frozenset[str]]] = set()
-        self._bounded = resumes == BOUNDED
-        self._undisturbed: Undisturbed | None = None
+        self._bounding: Bounding | None = None
+        if resumes == BOUNDED:
+            self._bounding = Bounding(supervisor.world.reader, plan, expectation)
         self._learnt = False
-        self._whole: set[Schedule] | None = None
 
-    async def trial(
-        self, schedule: Schedule, plan: Plan, expectation: Expectation, keep: Keep, number: int
-    ) -> Result:
+    @property
+    def otherwise(self) -> Schedule | None:
+        """See `Bounding.otherwise`."""
+        return self._bounding.otherwise if self._bounding is not None else None
+
+    async def trial(self, schedule: Schedule, keep: Keep, number: int) -> Result:
         """Run ``schedule`` from a snapshot if that can be done, by real kills otherwise.
 
         Args:
             schedule: the faults.
-            plan: where else snapshots of the same attempt are wanted.
-            expectation: what the trial is measured against.
             keep: see `Keep`.
             number: of the trial in the plan; some numbers are also run by real kills.
         """
-        await self._begin(plan, expectation)
-        snapshot = await self._snapshot(schedule, plan)
+        supervisor, expectation, bounding = self._supervisor, self._expectation, self._bounding
+        if bounding is not None and not self._learnt:
+            self._learnt = True
+            await self._learn_first(bounding)
+        snapshot = await self._snapshot(schedule)
         if snapshot is None:
-            return await real_trial(self._supervisor, schedule, expectation, keep)
+            return await real_trial(supervisor, schedule, expectation, keep)
         (fault,) = schedule.attempts[-1]
         key = (snapshot.world, len(schedule.attempts))
         twin = None if fault.is_late else self._twins.get(key)
         if twin is not None:
             history = _retold(snapshot, schedule, twin)
         else:
-            horizon = self._horizon(schedule, plan, expectation)
-            history = await self._supervisor.resume(snapshot, schedule, horizon)
+            history = await self._resume(snapshot, schedule)
         judgement = judge(history, expectation, schedule)
-        self._learn(history, judgement, again=twin is not None)
+        if twin is None and bounding is not None:
+            bounding.learn(history, judgement, supervisor.end_state)
         result = msgspec.structs.replace(
             _result(history, judgement, real=False),
             world=snapshot.world.hex(),
@@ -166,103 +171,76 @@ class Darkroom:
         failure = (fault.action, frozenset(f.fingerprint for f in judgement.roots))
         unseen = judgement.verdict != "VALID" and failure not in self._confirmed
         if unseen or number % SAMPLE_EVERY == 0:
-
-            def watch() -> Horizon | None:
-                return self._horizon(schedule, plan, expectation)
-
-            truth = await real_trial(self._supervisor, schedule, expectation, keep, watch)
+            truth = await real_trial(supervisor, schedule, expectation, keep, bounding)
             if _agree(judgement, truth):
                 self._confirmed.add(failure)
                 return msgspec.structs.replace(truth, world=result.world, shared=result.shared)
             again = [
-                await real_trial(self._supervisor, schedule, expectation, keep, watch)
+                await real_trial(supervisor, schedule, expectation, keep, bounding)
                 for _ in range(REPEATS)
             ]
             return doubted(schedule, judgement, truth, again)
         return result
 
-    async def record(self, plan: Plan, expectation: Expectation) -> dict[str, str]:
+    async def _resume(self, snapshot: Snapshot, schedule: Schedule) -> History:
+        watch = self._bounding.over(schedule) if self._bounding is not None else None
+        history = await self._supervisor.resume(snapshot, schedule, watch)
+        if self._bounding is not None:
+            self._bounding.saw(schedule, watch, history)
+        return history
+
+    async def record(self) -> dict[str, str]:
         """Look at the first attempt.
 
         Returns:
             The world after each last fault, by the text of the schedule. What is equal here is so
             in another worker's copies, whose bytes may differ: paths, ports and salts are its own.
         """
-        await self._begin(plan, expectation, learn=False)
-        album = await self._album(Schedule(), plan)
-        faults = (fault for fault in plan.get(Schedule(), ()) if not fault.is_late)
+        album = await self._album(Schedule())
+        faults = (fault for fault in self._plan.get(Schedule(), ()) if not fault.is_late)
         known = ((fault, album.get(scene(fault))) for fault in faults)
         return {str(Schedule(((f,),))): s.world.hex() for f, s in known if s is not None}
 
-    async def _begin(self, plan: Plan, expectation: Expectation, *, learn: bool = True) -> None:
-        if not self._bounded:
-            return
-        if self._undisturbed is None:
-            reader = self._supervisor.world.reader
-            self._undisturbed = Undisturbed(reader, expectation.identify)
-        if learn and not self._learnt:
-            self._learnt = True
-            await self._learn_first(plan, expectation)
-
-    def _horizon(self, schedule: Schedule, plan: Plan, expectation: Expectation) -> Horizon | None:
-        """How far to follow a resume; None: to its end. So are the first and last of each kind."""
-        undisturbed = self._undisturbed
-        if undisturbed is None or undisturbed.end is None or schedule.attempts[-1][0].is_late:
-            return None
-        if self._whole is None:
-            self._whole = set(ends_of_kinds(plan))
-        return Horizon(
-            undisturbed,
-            lambda effects: breaks_the_contract(effects, expectation),
-            how="noted" if schedule in self._whole else "at once",
-        )
-
-    async def _learn_first(self, plan: Plan, expectation: Expectation) -> None:
+    async def _learn_first(self, bounding: Bounding) -> None:
         """What a resume leaves different though nothing is wrong, by some that run to their end."""
-        album = await self._album(Schedule(), plan)
+        album = await self._album(Schedule())
         faults = [fault for fault in album if not fault.is_power]
         for at in (0.0, 0.34, 0.67):
             if not faults:
                 return
             fault = faults[int(at * len(faults))]
             schedule = Schedule(((fault,),))
-            assert self._undisturbed is not None
-            watch = Horizon(self._undisturbed, lambda _: False, how="noted")
+            watch = Horizon(bounding.undisturbed, lambda _: False, how="noted")
             history = await self._supervisor.resume(album[fault], schedule, watch)
-            self._learn(history, judge(history, expectation, schedule), again=False)
+            bounding.saw(schedule, watch, history)
+            judgement = judge(history, self._expectation, schedule)
+            bounding.learn(history, judgement, self._supervisor.end_state)
 
-    def _learn(self, history: History, judgement: Judgement, *, again: bool) -> None:
-        bounded = any(not body.followed for _, body in history.of(ResumeBounded))
-        if self._undisturbed is None or again or bounded or judgement.verdict != "VALID":
-            return
-        if history.completed:
-            self._undisturbed.learn(self._supervisor.end_state(), history.events)
-
-    async def _snapshot(self, schedule: Schedule, plan: Plan) -> Snapshot | None:
+    async def _snapshot(self, schedule: Schedule) -> Snapshot | None:
         """The world at the last fault; None where a real kill is needed."""
         if schedule.timed or not schedule.attempts or not schedule.copied:
             return None
         before, last = _beginning(schedule), _last(schedule)
-        album = await self._album(before, plan)
+        album = await self._album(before)
         return album.get(scene(last))
 
-    async def _album(self, before: Schedule, plan: Plan) -> Album:
+    async def _album(self, before: Schedule) -> Album:
         found = self._albums.get(before)
         if found is not None:
             return found
         since = None
         if before.attempts:
-            snapshot = await self._snapshot(before, plan)
+            snapshot = await self._snapshot(before)
             if snapshot is None:
                 return {}
             since = Resumed(snapshot, before)
             self._forget(len(before.attempts))
-        faults = plan.get(before, ())
+        faults = self._plan.get(before, ())
         learn, horizon = None, None
-        if self._undisturbed is not None:
-            learn = self._undisturbed if since is None else None
+        if self._bounding is not None:
+            learn = self._bounding.undisturbed if since is None else None
             if since is not None:
-                horizon = Horizon(self._undisturbed, lambda _: False, how="gently")
+                horizon = Horizon(self._bounding.undisturbed, lambda _: False, how="gently")
         album = self._albums[before] = await self._supervisor.record(faults, since, learn, horizon)
         return album
 
@@ -271,7 +249,7 @@ class Darkroom:
         for old in [s for s in self._albums if len(s.attempts) >= depth]:
             del self._albums[old]
         kept = [s for album in self._albums.values() for s in album.values()]
-        undisturbed = self._undisturbed.trees if self._undisturbed is not None else ()
+        undisturbed = self._bounding.undisturbed.trees if self._bounding is not None else ()
         self._supervisor.world.keep_only(kept, undisturbed)
 
 
@@ -311,20 +289,6 @@ def doubted(
         unknowns=(*best.judgement.unknowns, doubt),
     )
     return msgspec.structs.replace(best, judgement=changed)
-
-
-def ends_of_kinds(plan: Plan) -> Iterator[Schedule]:
-    """The first and the last schedule of each kind, whose faults are the same but for numbers."""
-    first: dict[str, Schedule] = {}
-    last: dict[str, Schedule] = {}
-    for before, faults in plan.items():
-        for fault in faults:
-            schedule = before.then(fault)
-            kind = f"{len(before.attempts)} {re.sub(r'#[0-9]+', '', str(fault))}"
-            first.setdefault(kind, schedule)
-            last[kind] = schedule
-    yield from first.values()
-    yield from last.values()
 
 
 def _kinds(judgement: Judgement) -> str:

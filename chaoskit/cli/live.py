@@ -19,6 +19,7 @@ from rich.progress import (
 )
 
 from chaoskit.campaign.run import (
+    BoundingGivenUp,
     CampaignEvent,
     Finished,
     Started,
@@ -44,7 +45,7 @@ class Live:
         self._total = 0
         self._soaking = False
         self._spent_s = 0.0
-        self._done = 0
+        self._done = self._before = 0
         self._began = self._said = time.monotonic()
 
     def _make_bar(self) -> Progress:
@@ -82,33 +83,23 @@ class Live:
 
     def _show(self, event: CampaignEvent) -> None:
         match event:
-            case Started():
-                if event.resumed:
-                    self._say(f"going on with {event.folder}: {event.trials} trials are there")
-            case Surveying():
-                self._say(
-                    f"two undisturbed runs, {event.seconds:.0f} s so far "
-                    "(--timeout SECONDS ends one that does not end by itself)"
-                )
-            case Surveyed():
-                found = len(event.expectation.order)
-                self._say(
-                    f"surveyed twice: {found} effects, {event.points} points, "
-                    f"{event.expectation.seconds:.2f} s a run"
-                )
             case WaveStarted():
                 self._wave(event)
             case SoakStarted():
                 self._soak(event)
-            case RepeatsStarted():
-                self._say(f"{event.schedules} failed schedules, {event.times} times more each")
             case TrialDone():
                 self._trial(event.trial.judgement.verdict)
             case Finished():
                 pass
+            case _:
+                if isinstance(event, BoundingGivenUp):
+                    self._verdicts.clear()
+                if line := _line(event):
+                    self._say(line)
 
     def _wave(self, wave: WaveStarted) -> None:
         self._total, self._done = wave.total, wave.known
+        self._before = wave.known
         self._began = time.monotonic()
         what = "trials" if wave.kills == 1 else f"trials with {wave.kills} kills each"
         if self._bar is not None:
@@ -119,6 +110,7 @@ class Live:
     def _soak(self, soak: SoakStarted) -> None:
         """A soak's bar counts seconds: how many trials they will hold is not known."""
         self._total, self._done, self._spent_s = int(soak.seconds), soak.trials, soak.spent_s
+        self._before = soak.trials
         self._soaking = True
         self._began = time.monotonic()
         if self._bar is not None:
@@ -132,7 +124,7 @@ class Live:
         self._verdicts[verdict] += 1
         self._done += 1
         now = time.monotonic()
-        rate = sum(self._verdicts.values()) / max(now - self._began, 1e-6)
+        rate = (self._done - self._before) / max(now - self._began, 1e-6)
         words = f"{rate:.1f}/s" + "".join(
             f", {number} {name}" for name, number in self._verdicts.items() if name != "VALID"
         )
@@ -149,3 +141,29 @@ class Live:
     def _say(self, line: str) -> None:
         if not self._quiet:
             self._console.print(f"  {line}", style="dim")
+
+
+def _line(event: Started | Surveying | Surveyed | BoundingGivenUp | RepeatsStarted) -> str:
+    """What is said of an event that is told in a line, if anything."""
+    match event:
+        case Started():
+            if not event.resumed:
+                return ""
+            return f"going on with {event.folder}: {event.trials} trials are there"
+        case Surveying():
+            return (
+                f"two undisturbed runs, {event.seconds:.0f} s so far "
+                "(--timeout SECONDS ends one that does not end by itself)"
+            )
+        case Surveyed():
+            return (
+                f"surveyed twice: {len(event.expectation.order)} effects, {event.points} points, "
+                f"{event.expectation.seconds:.2f} s a run"
+            )
+        case BoundingGivenUp():
+            return (
+                f"what the process had in memory shows after {event.schedule}: once more, with "
+                "every resume followed to its end"
+            )
+        case RepeatsStarted():
+            return f"{event.schedules} failed schedules, {event.times} times more each"

@@ -132,10 +132,10 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
 )
 @click.option(
     "--resumes",
-    type=click.Choice(["auto", "full", "bounded"]),
-    default="auto",
+    type=click.Choice(["full", "bounded"]),
+    default="full",
     show_default=True,
-    help="Follow resumes to their end, or until nothing new can come; auto bounds long runs.",
+    help="Follow resumes to their end, or only until all is as in the undisturbed run.",
 )
 @click.option("--soak", metavar="TIME", help="Instead: random schedules for 90s, 10m, 1h.")
 @click.option(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from chaoskit.campaign.bounding import BOUNDED, OTHERWISE
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.sharding import left_of
 from chaoskit.campaign.store import Store, StoredTrial
-from chaoskit.campaign.trials import BOUNDED
 from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MEANING, noted
 from chaoskit.model.events import CallSeen
@@ -46,11 +46,18 @@ def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
     why = store.get("real")
     if why and why != "as asked for":
         yield f"each trial is a real kill from the start, no copy: {why}"
-    if store.get("resumes") == BOUNDED and not why:
+    otherwise = store.get(OTHERWISE)
+    if otherwise:
+        yield (
+            "every resume ran to its end, though bounded ones were asked for: after "
+            f"{otherwise} the task went on otherwise than the undisturbed run did from an equal "
+            "world, by what its process had in memory"
+        )
+    elif store.get("resumes") == BOUNDED and not why:
         yield (
             "resumes were followed until the world was that of the undisturbed run at two requests "
-            "in a row; the first and the last of each kind of point ran to the end (--resumes full "
-            "lets all of them)"
+            "in a row; some of each kind of point ran to the end, and went on as that run did "
+            "(--resumes full lets all of them)"
         )
 
 

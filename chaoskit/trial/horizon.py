@@ -7,8 +7,8 @@ rest of the undisturbed run is taken for the rest of the resume. The cost of an 
 grows with the number of its states and not with its square.
 
 What this could hide is a fault that shows itself only later and only through memory (mail that only
-the first process sends, say). So some resumes of each kind of point always run to their end, and
-`chaoskit.campaign.trials` says which.
+the first process sends, say). So some resumes are followed past their horizon, and compared with
+what was taken for granted: `chaoskit.campaign.bounding` says which.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import msgspec
 
 from chaoskit.model.effects import Effect
 from chaoskit.model.events import (
+    AttemptEnded,
     Body,
     EffectApplied,
     Event,
@@ -29,6 +30,7 @@ from chaoskit.model.events import (
     ResumeBounded,
     renumbered,
 )
+from chaoskit.model.history import History
 from chaoskit.trial.logical import Column, Reader
 from chaoskit.trial.snapshots import Tree
 
@@ -89,18 +91,21 @@ class Undisturbed:
         self._sort(self._moments[-1])
 
     def _sort(self, moment: Moment) -> None:
-        self._found.setdefault(self._signature(moment.request), []).append(moment)
+        self._found.setdefault(self.signature(moment.request), []).append(moment)
 
-    def _signature(self, request: RequestReceived) -> Signature:
+    def signature(self, request: RequestReceived) -> Signature:
+        """What makes two requests the same: what is asked of whom, whatever varies."""
         wants = None if request.wants is None else self.identify(request.wants)
         return request.service, request.operation, request.key if self.keys else None, wants
 
-    def _effects(self, bodies: Iterable[Body]) -> Counter[object]:
-        """The effects of requests, as often as they happened; a database books later."""
+    def effects(self, bodies: Iterable[Body], *, booked: bool = False) -> Counter[object]:
+        """The effects of requests, as often as they happened; with ``booked`` those of databases
+        as well, which are only known when an attempt is over.
+        """
         return Counter(
             (self.identify(body.effect), body.effect.key if self.keys else None)
             for body in bodies
-            if isinstance(body, EffectApplied) and body.request is not None
+            if isinstance(body, EffectApplied) and (booked or body.request is not None)
         )
 
     def learn(self, end: Tree, history: Sequence[Event] = ()) -> None:
@@ -122,10 +127,10 @@ class Undisturbed:
         self, request: RequestReceived, bodies: Sequence[Body], take: Callable[[], Tree]
     ) -> int | None:
         """The index of the undisturbed run's request before which the world was this one."""
-        effects = self._effects(bodies)
+        effects = self.effects(bodies)
         likely = [
             moment
-            for moment in self._found.get(self._signature(request), ())
+            for moment in self._found.get(self.signature(request), ())
             if self._effects_before(moment) == effects
         ]
         if not likely:
@@ -142,7 +147,7 @@ class Undisturbed:
         key = moment.index, self.keys
         if key not in self._before:
             bodies = (event.body for event in self.events[: moment.index])
-            self._before[key] = self._effects(bodies)
+            self._before[key] = self.effects(bodies)
         return self._before[key]
 
     def _digest(self, moment: Moment) -> bytes:
@@ -153,7 +158,7 @@ class Undisturbed:
 
     def like(self, request: RequestReceived) -> int | None:
         """The index of the undisturbed run's request for the same thing, if there is only one."""
-        moments = self._found.get(self._signature(request), ())
+        moments = self._found.get(self.signature(request), ())
         return moments[0].index if len(moments) == 1 else None
 
     @property
@@ -246,3 +251,39 @@ def _moved(body: Body, attempt: int, shift: int) -> Body:
     if hasattr(body, "attempt"):
         body = msgspec.structs.replace(body, attempt=attempt)
     return renumbered(body, shift)
+
+
+def as_if_bounded(undisturbed: Undisturbed, cut: int, events: Sequence[Event], at: int) -> History:
+    """The history that a resume would have had, had it been broken off at its horizon.
+
+    Args:
+        undisturbed: the run that the resume is compared with.
+        cut: the request of that run from which on the rest is taken.
+        events: what the resume did, to its end.
+        at: the index of the note that it was followed all the same.
+    """
+    note = events[at].body
+    assert isinstance(note, ResumeBounded)
+    before = events[:at]
+    bodies = rest(undisturbed, cut, before, note.attempt)
+    added = [Event(at + number, events[at].at_us, body) for number, body in enumerate(bodies)]
+    return History((*before, *added))
+
+
+def goes_on_alike(undisturbed: Undisturbed, cut: int, events: Sequence[Event], at: int) -> bool:
+    """Whether a resume that was followed past its horizon asked for the same, in the same order, as
+    the rest of the undisturbed run, with the same effects and the same end.
+
+    Args: as for `as_if_bounded`.
+    """
+    said = as_if_bounded(undisturbed, cut, events, at).events[at:]
+    return _deeds(undisturbed, said) == _deeds(undisturbed, events[at:])
+
+
+def _deeds(undisturbed: Undisturbed, events: Sequence[Event]) -> object:
+    bodies = [event.body for event in events]
+    return (
+        [undisturbed.signature(b) for b in bodies if isinstance(b, RequestReceived)],
+        undisturbed.effects(bodies, booked=True),
+        [(b.how, b.code) for b in bodies if isinstance(b, AttemptEnded)],
+    )

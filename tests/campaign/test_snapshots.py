@@ -100,10 +100,10 @@ def told(tmp_path: Path, name: str, texts: Sequence[str] = ()) -> list[tuple[Sch
             expectation = expect(first, second, loaded.scenario)
             found = sweep(first, second, ("windows", "crossings"))[0]
             schedules = [parse_schedule(text) for text in texts] or first_wave(found)
-            darkroom, plan = Darkroom(supervisor), plan_of(schedules)
+            darkroom = Darkroom(supervisor, plan_of(schedules), expectation)
             results = []
             for number, schedule in enumerate(schedules, 1):
-                result = await darkroom.trial(schedule, plan, expectation, lambda *_: None, number)
+                result = await darkroom.trial(schedule, lambda *_: None, number)
                 results.append((schedule, result))
                 history = History.decode(result.history)
                 assert plain(history) == plain(await supervisor.run(schedule)), str(schedule)

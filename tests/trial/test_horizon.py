@@ -31,7 +31,14 @@ from chaoskit.model.events import (
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Schedule, kill
 from chaoskit.model.token import Target
-from chaoskit.trial.horizon import OFTEN, Horizon, Undisturbed, rest
+from chaoskit.trial.horizon import (
+    OFTEN,
+    Horizon,
+    Undisturbed,
+    as_if_bounded,
+    goes_on_alike,
+    rest,
+)
 from chaoskit.trial.loading import load
 from chaoskit.trial.logical import Reader
 from chaoskit.trial.snapshots import Contents, Entry, Tree
@@ -240,6 +247,75 @@ def test_what_was_seen_and_the_rest_have_each_effect_once(
     assert whole.completed
     assert whole.digests == {"out": "digest"}
     assert isinstance(tail[0], ResumeBounded)
+
+
+# Followed past the horizon.
+
+
+def followed(known: Known, names: Sequence[str], asked: Sequence[str]) -> tuple[Horizon, History]:
+    """A resume from the start that could be broken off at its second request, and went on.
+
+    Args:
+        known: the undisturbed run.
+        names: what that asks for.
+        asked: what the resume asks for.
+    """
+    horizon = known.horizon()
+    bodies: list[Body] = [AttemptStarted(1, resume=False), ended(1, "killed")]
+    bodies.append(AttemptStarted(2, resume=True))
+    for number, who in enumerate(asked, 1):
+        mine = request(number, who, 2)
+        bodies.append(mine)
+        tree = known.tree(number - 1)
+        if horizon.cut is None and horizon.looks(mine, numbered(bodies), lambda tree=tree: tree):  # type: ignore[misc]
+            bodies.append(ResumeBounded(2, followed=True))
+        bodies += list(served(number, who, 2))[1:]
+    assert list(asked[:2]) == list(names[:2])
+    return horizon, History(numbered([*bodies, ended(2), StateObserved({"out": "digest"})]))
+
+
+@given(st.lists(st.sampled_from("abcdef"), min_size=3, max_size=7, unique=True), st.data())
+def test_a_resume_that_goes_on_in_any_other_way_is_told_from_one_that_does_not(
+    tmp_path_factory: pytest.TempPathFactory, names: list[str], data: st.DataObject
+) -> None:
+    """Requests more, fewer, others or in another order after the horizon are another way; the same
+    ones are not, and make the same history but for the note.
+    """
+    known = Known(tmp_path_factory.mktemp("reading"), names)
+    others = st.lists(st.sampled_from("abcdefg"), max_size=len(names))
+    later = data.draw(st.just(names[2:]) | others | st.permutations(names[2:]))
+    horizon, history = followed(known, names, [*names[:2], *later])
+    assert horizon.cut is not None
+    (at,) = (index for index, _ in history.of(ResumeBounded))
+    alike = goes_on_alike(known.run, horizon.cut, history.events, at)
+    assert alike == (later == names[2:])
+    if alike:
+        bounded = as_if_bounded(known.run, horizon.cut, history.events, at)
+        kinds = [[type(e.body) for e in h.events] for h in (bounded, history)]
+        assert kinds[0] == kinds[1]
+        assert done(bounded) == done(history)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        AttemptEnded(attempt=2, how="exit", code=1, seconds=0.0),
+        AttemptEnded(attempt=2, how="timeout", code=0, seconds=0.0),
+        EffectApplied(attempt=2, effect=effect("books.row", "r")),
+    ],
+    ids=str,
+)
+def test_another_end_and_another_row_are_another_way(tmp_path: Path, last: Body) -> None:
+    """An exit code, no end at all, and what a database says when all is over."""
+    known = Known(tmp_path, "abcd")
+    horizon, history = followed(known, "abcd", "abcd")
+    assert horizon.cut is not None
+    (at,) = (index for index, _ in history.of(ResumeBounded))
+    bodies = [event.body for event in history.events]
+    assert goes_on_alike(known.run, horizon.cut, numbered(bodies), at)
+    place = next(i for i, b in enumerate(bodies) if isinstance(b, AttemptEnded) and b.attempt == 2)
+    changed = [*bodies[:place], last, *bodies[place + isinstance(last, AttemptEnded) :]]
+    assert not goes_on_alike(known.run, horizon.cut, numbered(changed), at)
 
 
 # Real resumes.
