@@ -23,8 +23,9 @@ import threading
 import time
 from pathlib import Path
 
+from chaoskit.campaign.events import Finished, TrialDone, WaveStarted
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.run import Finished, TrialDone, WaveStarted, run
+from chaoskit.campaign.run import run
 from chaoskit.model.token import Target
 from chaoskit.trial.loading import load
 from chaoskit.trial.workspace import default_root

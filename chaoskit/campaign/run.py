@@ -6,13 +6,22 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from chaoskit.campaign.batches import Batch, singles, together
 from chaoskit.campaign.bounding import BOUNDED, FULL, OTHERWISE
+from chaoskit.campaign.events import (
+    BoundingGivenUp,
+    CampaignEvent,
+    Finished,
+    Started,
+    Surveyed,
+    Surveying,
+    TrialDone,
+    WaveStarted,
+)
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.judging import judge_again, judged
 from chaoskit.campaign.options import Options
@@ -25,7 +34,7 @@ from chaoskit.campaign.sharding import (
     share,
     share_of,
 )
-from chaoskit.campaign.soaking import RepeatsStarted, Soaking, SoakStarted, soak_of
+from chaoskit.campaign.soaking import Soaking, soak_of
 from chaoskit.campaign.starting import survey_of
 from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
 from chaoskit.campaign.trials import Result
@@ -53,78 +62,6 @@ SILENT_S = 10.0
 
 SUSPECT = {"wrong_inputs", "diverged_state", "lost_effect", "false_success"}
 """Findings that a value which varies from run to run can feign."""
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A campaign was opened, or (``resumed``) goes on with ``trials`` finished ones."""
-
-    folder: Path
-    title: str
-    resumed: bool
-    trials: int
-
-
-@dataclass(frozen=True, slots=True)
-class Surveying:
-    """The undisturbed runs have not ended after so many ``seconds``."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Surveyed:
-    """The undisturbed runs are done."""
-
-    expectation: Expectation
-    points: int
-
-
-@dataclass(frozen=True, slots=True)
-class WaveStarted:
-    """``total`` schedules with ``kills`` kills each are to be run, ``known`` of which are."""
-
-    kills: int
-    total: int
-    known: int
-
-
-@dataclass(frozen=True, slots=True)
-class BoundingGivenUp:
-    """The resume of ``schedule`` showed that bounded ones hide something: the trials begin again,
-    and each resume is followed to its end.
-    """
-
-    schedule: str
-
-
-@dataclass(frozen=True, slots=True)
-class TrialDone:
-    """One trial is over and stored."""
-
-    trial: StoredTrial
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """Nothing is left to do, or (``why``) the campaign stops here."""
-
-    folder: Path
-    seconds: float
-    why: str = ""
-
-
-CampaignEvent = (
-    Started
-    | Surveying
-    | Surveyed
-    | WaveStarted
-    | BoundingGivenUp
-    | SoakStarted
-    | TrialDone
-    | RepeatsStarted
-    | Finished
-)
 
 
 def run(options: Options, executor: Executor | None = None) -> Iterator[CampaignEvent]:

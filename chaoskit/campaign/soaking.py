@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from chaoskit.campaign.events import RepeatsStarted, SoakStarted
 from chaoskit.campaign.jobs import Done, Job, checked
 from chaoskit.campaign.planning import kinds_of
 from chaoskit.campaign.repeating import REPEATS, Likeness, like, summed
@@ -62,23 +63,6 @@ RUN_S = "soak.run_s"
 NOTHING = str(Schedule())
 
 _BADNESS = {"VALID": 0, "UNKNOWN": 1, "INVALID": 2}
-
-
-@dataclass(frozen=True, slots=True)
-class SoakStarted:
-    """A soak of ``seconds`` begins, or goes on after ``spent_s`` and ``trials`` trials."""
-
-    seconds: float
-    spent_s: float
-    trials: int
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatsStarted:
-    """``schedules`` failed schedules are to be run ``times`` more times each."""
-
-    schedules: int
-    times: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

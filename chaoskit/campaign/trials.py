@@ -9,6 +9,7 @@ real kill, whose result is the one that counts; and so is a sample of what was f
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -100,12 +101,26 @@ def plan_of(schedules: Sequence[Schedule]) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Twin:
-    """A resume that was run: from where in its history on it is the same for an equal world."""
+    """A resume that was run: from where in its history on it is the same for an equal world.
+
+    ``history`` is packed: there may be tens of thousands of them.
+    """
 
     events: int
     at_us: int
     number: int
-    history: History
+    history: bytes
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, history: History) -> _Twin:
+        """The resume that began at ``snapshot``."""
+        at_us = snapshot.events[-1].at_us if snapshot.events else 0
+        packed = zlib.compress(history.encode(), 1)
+        return cls(len(snapshot.events), at_us, next(copy(snapshot.numbers)), packed)
+
+    def unpacked(self) -> History:
+        """Its history."""
+        return History.decode(zlib.decompress(self.history))
 
 
 class Darkroom:
@@ -162,12 +177,7 @@ class Darkroom:
             shared=twin is not None,
         )
         if twin is None and not fault.is_late:
-            self._twins[key] = _Twin(
-                len(snapshot.events),
-                snapshot.events[-1].at_us if snapshot.events else 0,
-                next(copy(snapshot.numbers)),
-                history,
-            )
+            self._twins[key] = _Twin.of(snapshot, history)
         failure = (fault.action, frozenset(f.fingerprint for f in judgement.roots))
         unseen = judgement.verdict != "VALID" and failure not in self._confirmed
         if unseen or number % SAMPLE_EVERY == 0:
@@ -304,7 +314,7 @@ def _retold(snapshot: Snapshot, schedule: Schedule, twin: _Twin) -> History:
     events = list(snapshot.events)
     (fault,) = schedule.attempts[-1]
     late_us = (events[-1].at_us if events else 0) - twin.at_us
-    for event in twin.history.events[twin.events :]:
+    for event in twin.unpacked().events[twin.events :]:
         body = event.body
         if isinstance(body, FaultLanded) and body.attempt == snapshot.attempt:
             body = FaultLanded(snapshot.attempt, str(fault))

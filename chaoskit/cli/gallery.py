@@ -11,10 +11,11 @@ import click
 import msgspec
 from rich.text import Text
 
+from chaoskit.campaign.events import Finished
 from chaoskit.campaign.jobs import close_session
 from chaoskit.campaign.mechanisms import best
 from chaoskit.campaign.options import DEFAULT_RUNS, Options
-from chaoskit.campaign.run import Finished, run
+from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store
 from chaoskit.campaign.workers import Inline, Workers
 from chaoskit.cli.console import console

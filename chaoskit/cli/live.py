@@ -18,17 +18,18 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from chaoskit.campaign.run import (
+from chaoskit.campaign.events import (
     BoundingGivenUp,
     CampaignEvent,
     Finished,
+    RepeatsStarted,
+    SoakStarted,
     Started,
     Surveyed,
     Surveying,
     TrialDone,
     WaveStarted,
 )
-from chaoskit.campaign.soaking import RepeatsStarted, SoakStarted
 
 _LINE_EVERY_S = 10.0
 

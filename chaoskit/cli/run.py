@@ -11,10 +11,10 @@ from typing import Literal
 import click
 from rich.console import Console
 
+from chaoskit.campaign.events import Finished
 from chaoskit.campaign.mechanisms import best, traced
 from chaoskit.campaign.options import DEFAULT_RUNS, Options
 from chaoskit.campaign.planning import kinds_from
-from chaoskit.campaign.run import Finished
 from chaoskit.campaign.run import run as run_campaign
 from chaoskit.campaign.sharding import check_shard, shard_from
 from chaoskit.campaign.store import Store

@@ -11,8 +11,8 @@ from typing import Unpack
 
 import pytest
 
+from chaoskit.campaign.events import Finished, Started
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.run import Finished, Started
 from chaoskit.campaign.run import run as run_campaign
 from chaoskit.campaign.sharding import EmptyShardError
 from chaoskit.campaign.store import Store

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from chaoskit.campaign.events import BoundingGivenUp, Finished
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.run import BoundingGivenUp, Finished, run
+from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store
 from chaoskit.campaign.trials import DOUBT
 from chaoskit.campaign.workers import Inline

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaoskit.campaign.bounding import OTHERWISE, ends_of_kinds, kind_of
+from chaoskit.campaign.events import BoundingGivenUp, Finished, TrialDone, WaveStarted
 from chaoskit.campaign.joining import join
 from chaoskit.campaign.options import Options, Shard
-from chaoskit.campaign.run import BoundingGivenUp, Finished, TrialDone, WaveStarted, run
+from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store
 from chaoskit.campaign.trials import plan_of
 from chaoskit.campaign.workers import Inline

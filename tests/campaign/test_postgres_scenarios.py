@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from chaoskit.campaign.events import Finished
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.run import Finished, run
+from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store
 from chaoskit.campaign.workers import Inline
 from chaoskit.model.token import Target

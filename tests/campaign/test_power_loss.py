@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from chaoskit.campaign.events import Finished
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.replay import replay
-from chaoskit.campaign.run import Finished, run
+from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store, StoredTrial
 from chaoskit.campaign.workers import Inline
 from chaoskit.model.events import CallSeen, EffectApplied

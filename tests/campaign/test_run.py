@@ -16,8 +16,9 @@ import psutil
 import pytest
 
 from chaoskit.campaign import run as campaign_run
+from chaoskit.campaign.events import Finished, Started, Surveyed, Surveying, TrialDone
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.run import Finished, Started, Surveyed, Surveying, TrialDone, run
+from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store, find_run
 from chaoskit.campaign.workers import Inline, Workers
 from chaoskit.model.errors import HarnessError, UsageError

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chaoskit.campaign.events import CampaignEvent, Finished, TrialDone, WaveStarted
 from chaoskit.campaign.joining import join
 from chaoskit.campaign.options import Options, Shard
 from chaoskit.campaign.replay import replay
-from chaoskit.campaign.run import CampaignEvent, Finished, TrialDone, WaveStarted, run
+from chaoskit.campaign.run import run
 from chaoskit.campaign.sharding import EmptyShardError, most_of, plan_of_all, shard_from, share
 from chaoskit.campaign.store import Store, StoredTrial
 from chaoskit.campaign.workers import Inline

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from chaoskit.campaign.bench import Bench
+from chaoskit.campaign.events import Finished
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.replay import replay
-from chaoskit.campaign.run import Finished, run
+from chaoskit.campaign.run import run
 from chaoskit.campaign.shrinking import (
     Asked,
     Began,

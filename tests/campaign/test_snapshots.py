@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from chaoskit.campaign.events import Finished
 from chaoskit.campaign.mechanisms import best
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.run import Finished, run
+from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store
 from chaoskit.campaign.trials import Darkroom, Result, doubted, plan_of
 from chaoskit.explore.plan import first_wave, sweep

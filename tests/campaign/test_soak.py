@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from chaoskit.campaign.bench import Bench
+from chaoskit.campaign.events import (
+    CampaignEvent,
+    Finished,
+    RepeatsStarted,
+    SoakStarted,
+    Started,
+    TrialDone,
+)
 from chaoskit.campaign.mechanisms import traced
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.repeating import REPEATS, Repeated
-from chaoskit.campaign.run import CampaignEvent, Finished, Started, TrialDone, run
-from chaoskit.campaign.soaking import (
-    REPEATED_MOST,
-    RUN_S,
-    RepeatsStarted,
-    SoakStarted,
-    failed_trials,
-    soak_of,
-    verdicts,
-)
+from chaoskit.campaign.run import run
+from chaoskit.campaign.soaking import REPEATED_MOST, RUN_S, failed_trials, soak_of, verdicts
 from chaoskit.campaign.store import Soaked, Store, StoredTrial, find_run, open_campaign
 from chaoskit.explore.plan import several_processes, sweep
 from chaoskit.explore.soak import schedules

@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from chaoskit.campaign.events import Finished
 from chaoskit.campaign.mechanisms import best, traced
 from chaoskit.campaign.options import Options, Shard
-from chaoskit.campaign.run import Finished, run
+from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store
 from chaoskit.model.token import Target
 from chaoskit.pytest_plugin.extent import Extent, _sampled, extent_of

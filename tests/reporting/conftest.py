@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from chaoskit.campaign.events import Finished
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.run import Finished, run
+from chaoskit.campaign.run import run
 from chaoskit.model.token import Target
 from tests.campaign.small_task import small_task
 

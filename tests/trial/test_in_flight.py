@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chaoskit.campaign.events import Finished
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.run import Finished, run
+from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store
 from chaoskit.campaign.workers import Inline
 from chaoskit.cli.run import in_flight_of
