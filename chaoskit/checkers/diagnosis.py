@@ -13,7 +13,7 @@ from chaoskit.model.events import AttemptEnded, EffectApplied, RequestReceived
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Diagnosis, Finding
 from chaoskit.model.history import History
-from chaoskit.model.last_words import telling_line
+from chaoskit.model.last_words import QUOTED_CHARACTERS, telling_line
 
 ORDER = "order: the record is written after the effect, not atomically with it"
 IDS = "external effect ids: resume cannot ask the service whether it happened"
@@ -42,8 +42,6 @@ _UNREADABLE_WORDS = re.compile(
     re.IGNORECASE,
 )
 """What readers of Python, Node.js, Go and SQLite say of a text or a file that is not whole."""
-
-_LINE_CHARACTERS = 160
 
 
 UNSYNCED_LOSS = Diagnosis(
@@ -140,7 +138,7 @@ def _stuck(finding: Finding, history: History, expectation: Expectation) -> Diag
     return Diagnosis(
         UNREADABLE,
         f"{who} ended before it asked a service for anything, the last one with: "
-        f"{said[-1][:_LINE_CHARACTERS]}",
+        f"{said[-1][:QUOTED_CHARACTERS]}",
         "write each record beside the old one, fsync it and rename it, so that a kill leaves the "
         "old or the new one; where one cannot be read all the same, refuse and say which",
     )

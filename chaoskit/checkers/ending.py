@@ -9,9 +9,7 @@ from chaoskit.model.events import AttemptEnded
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
-from chaoskit.model.last_words import telling_line
-
-_LINE_CHARACTERS = 160
+from chaoskit.model.last_words import QUOTED_CHARACTERS, telling_line
 
 
 def stuck(history: History, expectation: Expectation) -> Iterator[Finding]:
@@ -83,7 +81,7 @@ def _change(present: bool, expected: bool) -> str:  # noqa: FBT001 - two facts
 
 
 def _how(ended: AttemptEnded) -> str:
-    words = telling_line(ended.output_tail)[:_LINE_CHARACTERS]
+    words = telling_line(ended.output_tail)[:QUOTED_CHARACTERS]
     said = f"; its last words: {words}" if words else ""
     match ended.how:
         case "timeout":

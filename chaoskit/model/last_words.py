@@ -22,6 +22,9 @@ _TRACEBACK = "Traceback (most recent call last):"
 _AFTERMATH = re.compile(r"Node\.js v\d|at\s.+[:)]|note: run with `RUST_BACKTRACE")
 """How a line begins that says nothing of the reason: a version, a place in code, advice."""
 
+QUOTED_CHARACTERS = 160
+"""How much of such a line a finding quotes."""
+
 
 def telling_line(output: str) -> str:
     """The line of ``output`` that says most of why the program ended; empty where there is none.

@@ -73,7 +73,7 @@ class ChaosReport:
         lines = [f"{verdict}: {summary.title} (seed {summary.seed})", *findings]
         lines += [_line("known", f"{f.name}: {f.known.reason}") for f in held.found if f.known]
         lines += [_line("unknown", reason) for reason in summary.unknowns]
-        lines += [_line("gone", _removal(gap)) for gap in held.gone]
+        lines += [_line("gone", _removal(gap, held)) for gap in held.gone]
         return "\n".join([*lines, _line("stored in", summary.run)])
 
 
@@ -235,6 +235,8 @@ def _times(found: Found) -> str:
     return f" in {counted(number, 'trial')}"
 
 
-def _removal(gap: Known) -> str:
+def _removal(gap: Known, held: Sorted) -> str:
     how = "run with --chaos-update-baseline" if gap.recorded else "remove it from known="
-    return f"{gap.name} is not there any more, so that it may not come back unseen: {how}"
+    other = held.instead_of(gap)
+    meant = f" (or was {other} meant, which is new?)" if other else ""
+    return f"{gap.name} is not there any more, so that it may not come back unseen: {how}{meant}"

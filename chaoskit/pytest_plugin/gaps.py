@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from chaoskit.checkers.own import own_checkers
-from chaoskit.model.errors import UsageError, unknown_name
+from chaoskit.model.errors import UsageError, nearest, unknown_name
 from chaoskit.model.findings import FINDING_KINDS
 from chaoskit.reporting.summary import ReportedFinding
 from chaoskit.reporting.terminal import groups
@@ -82,6 +82,14 @@ class Sorted:
     def new(self) -> tuple[Found, ...]:
         """What nobody knew."""
         return tuple(one for one in self.found if one.known is None)
+
+    def instead_of(self, gap: Known) -> str:
+        """What was found that nobody knew and that ``gap`` may have meant: it is of the same kind,
+        and of the names the nearest one. Empty: there is none.
+        """
+        kind = gap.name.partition("@")[0]
+        names = [one.name for one in self.new if one.findings[0].kind == kind]
+        return nearest(gap.name, names)[0] if names else ""
 
 
 def known_from(given: object) -> tuple[Known, ...]:

@@ -62,6 +62,32 @@ def test_everything_that_is_found_or_known_is_told_once(
     assert not (held.unseen if tried else held.gone)
 
 
+@pytest.mark.parametrize(
+    ("named", "meant"),
+    [
+        ("duplicate_effect@payments.chrage", "duplicate_effect@payments.charge"),
+        ("duplicate_effect@email.*.all", "duplicate_effect@email.send"),
+        ("lost_effect@payments.charge", ""),
+        ("duplicate_effect@nothing", "duplicate_effect@payments.refund"),
+    ],
+)
+def test_a_gap_that_is_gone_may_be_a_misspelt_one(named: str, meant: str) -> None:
+    """What is new, of the same kind and of the nearest name, is what may have been meant; never
+    what another gap explains.
+    """
+    operations = ("email.send", "payments.charge", "payments.refund")
+    findings = [finding("duplicate_effect", operation) for operation in operations]
+    others: tuple[Known, ...] = () if meant else (Known("duplicate_effect", "ticket"),)
+    if "nothing" in named:
+        others = (
+            Known("duplicate_effect@email.*", "ticket"),
+            Known("duplicate_effect@payments.charge", "ticket"),
+        )
+    held = sort_out(findings, (Known(named, "ticket"), *others), lambda _: True)
+    assert [gap.name for gap in held.gone] == [named]
+    assert held.instead_of(held.gone[0]) == meant
+
+
 def test_what_a_baseline_names_is_itself_and_no_pattern() -> None:
     """A recorded name with brackets or stars is that operation; a person's name is a pattern."""
     found = [finding("duplicate_effect", "a[1]"), finding("duplicate_effect", "a1")]
