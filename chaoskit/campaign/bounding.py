@@ -10,8 +10,7 @@ undisturbed run did not do, bounding is given up, and the campaign begins again 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 from chaoskit.checkers.check import judge
 from chaoskit.checkers.effects import breaks_the_contract
@@ -33,6 +32,9 @@ FULL, BOUNDED = "full", "bounded"
 Plan = Mapping[Schedule, Sequence[Fault]]
 """For each beginning that schedules share, their last faults."""
 
+Run = Callable[[Horizon | None], Awaitable[History]]
+"""Runs a trial whose last resume is followed as far as the horizon says; None: to its end."""
+
 
 class Bounding:
     """The horizons of one plan's resumes, and what following some of them to their end has shown.
@@ -40,57 +42,78 @@ class Bounding:
     Attributes:
         undisturbed: what resumes are compared with.
         otherwise: the first schedule whose resume, when followed past its horizon, went on in
-            another way than the undisturbed run; None: there is none so far.
+            another way than was taken for granted; None: there is none so far.
     """
 
-    def __init__(self, reader: Reader, plan: Plan, expectation: Expectation) -> None:
+    def __init__(
+        self, reader: Reader, end: Callable[[], Tree], plan: Plan, expectation: Expectation
+    ) -> None:
+        """``end`` gives the files as the last trial left them."""
         self.undisturbed = Undisturbed(reader, expectation.identify)
         self.otherwise: Schedule | None = None
+        self._end = end
         self._expectation = expectation
         self._ends = set(ends_of_kinds(plan))
-        self._found: Counter[str] = Counter()
+        self._found: dict[str, set[Schedule]] = {}
 
-    def over(self, schedule: Schedule) -> Horizon | None:
-        """The watch over the last resume of ``schedule``; None: it is followed to its end."""
+    async def follow(
+        self, schedule: Schedule, run: Run, *, whole: bool = False
+    ) -> tuple[History, Judgement]:
+        """Run a trial, learn from it, and judge it.
+
+        Args:
+            schedule: of the trial.
+            run: see `Run`.
+            whole: it is followed to its end in any case.
+        """
+        horizon = self._horizon(schedule, whole=whole)
+        history = await run(horizon)
+        judgement = judge(history, self._expectation, schedule)
+        # first what may vary, and then whether anything else does
+        if not is_bounded(history) and judgement.verdict == "VALID" and history.completed:
+            self.undisturbed.learn(self._end(), history.events)
+        if horizon is not None and horizon.cut is not None:
+            self._found.setdefault(kind_of(schedule), set()).add(schedule)
+            if not self.otherwise and not self._is_right(schedule, horizon.cut, history, judgement):
+                self.otherwise = schedule
+        return history, judgement
+
+    def follows(self, schedule: Schedule) -> bool:
+        """Whether the last resume of ``schedule`` is followed past its horizon, if it has one."""
+        kind = kind_of(schedule)
+        number = len(self._found.get(kind, set()) - {schedule}) + 1
+        return schedule in self._ends or _is_power_of_two(number)
+
+    def _horizon(self, schedule: Schedule, *, whole: bool) -> Horizon | None:
         if self.undisturbed.end is None or self.otherwise or schedule.attempts[-1][0].is_late:
             return None
-        follow = schedule in self._ends or _is_power_of_two(self._found[kind_of(schedule)] + 1)
         return Horizon(
             self.undisturbed,
             lambda effects: breaks_the_contract(effects, self._expectation),
-            how="noted" if follow else "at once",
+            how="noted" if whole or self.follows(schedule) else "at once",
         )
 
-    def saw(self, schedule: Schedule, watch: Horizon | None, history: History) -> None:
-        """A resume of ``schedule`` under this watch is over."""
-        if watch is None or watch.cut is None:
-            return
-        self._found[kind_of(schedule)] += 1
-        if not self.otherwise and not self._is_right(schedule, watch.cut, history):
-            self.otherwise = schedule
-
-    def _is_right(self, schedule: Schedule, cut: int, history: History) -> bool:
+    def _is_right(
+        self, schedule: Schedule, cut: int, history: History, judgement: Judgement
+    ) -> bool:
         """Whether a resume that was followed past its horizon did what was taken for granted."""
         notes = [index for index, body in history.of(ResumeBounded) if body.followed]
         if not notes:
             return True  # it was not followed: nothing to compare
-        if not goes_on_alike(self.undisturbed, cut, history.events, notes[-1]):
-            return False
-        bounded = as_if_bounded(self.undisturbed, cut, history.events, notes[-1])
-        said, seen = (judge(h, self._expectation, schedule) for h in (bounded, history))
-        return _what(said) == _what(seen)
+        said = as_if_bounded(self.undisturbed, cut, history.events, notes[-1])
+        return goes_on_alike(self.undisturbed, said, history, notes[-1]) and (
+            _what(judge(said, self._expectation, schedule)) == _what(judgement)
+        )
 
-    def learn(self, history: History, judgement: Judgement, end: Callable[[], Tree]) -> None:
-        """A resume is over; if it ran to its end and was right, its ``end`` says what may vary."""
-        bounded = any(not body.followed for _, body in history.of(ResumeBounded))
-        if not bounded and judgement.verdict == "VALID" and history.completed:
-            self.undisturbed.learn(end(), history.events)
+
+def is_bounded(history: History) -> bool:
+    """Whether a part of it was taken from the undisturbed run."""
+    return any(not body.followed for _, body in history.of(ResumeBounded))
 
 
 def kind_of(schedule: Schedule) -> str:
     """What a schedule has in common with those whose last faults are the same but for numbers."""
-    numberless = re.sub(r"#[0-9]+", "", str(schedule.attempts[-1][0]))
-    return f"{len(schedule.attempts)} {numberless}"
+    return f"{len(schedule.attempts)} {re.sub(r'[0-9]+', '', str(schedule.attempts[-1][0]))}"
 
 
 def ends_of_kinds(plan: Plan) -> Iterator[Schedule]:

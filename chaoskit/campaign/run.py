@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from chaoskit.campaign.batches import Batch, singles, together
-from chaoskit.campaign.bounding import BOUNDED, FULL, OTHERWISE
+from chaoskit.campaign.bounding import BOUNDED, FULL, OTHERWISE, is_bounded
 from chaoskit.campaign.events import (
     BoundingGivenUp,
     CampaignEvent,
@@ -102,7 +102,8 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
             if own is not None:
                 own.shutdown(cancel_futures=True)
                 own = None
-            if isinstance(error, UsageError) and store.known() <= {str(Schedule())}:
+            nothing = store.known() <= {str(Schedule())} and store.get(OTHERWISE) is None
+            if isinstance(error, UsageError) and nothing:
                 store.discard()  # nothing was learnt, and the same words would fail again
             raise
         finally:
@@ -148,22 +149,32 @@ class _Campaign:
         wave = first_schedules(self._options, (first, second), expectation, found)
         yield Surveyed(expectation, len(found))
         yield from self._explore(wave)
-        if self._resumes != FULL and (otherwise := self._store.get(OTHERWISE)):
-            yield BoundingGivenUp(otherwise)
-            yield from self._explore(wave)
         self._look_again(first, second, expectation)
         self._locate()
         yield self._finish(self._why)
 
     def _explore(self, wave: list[Schedule]) -> Iterator[CampaignEvent]:
-        """The waves, one after the other, as long as nothing stands against it."""
-        if self._store.get(OTHERWISE):
-            self._resumes = FULL
-            if self._store.get("resumes") == BOUNDED:
-                self._store.forget_waves()
-                self._known = self._store.known()
-        self._store.put("resumes", self._resumes)
-        self._planned = 0
+        """The waves; and again with full resumes, if bounded ones are seen to hide something."""
+        if not self._store.get(OTHERWISE):
+            self._store.put("resumes", self._resumes)
+            yield from self._waves(wave)
+        otherwise = self._store.get(OTHERWISE)
+        if not otherwise:
+            return
+        if self._store.get("resumes") == BOUNDED:
+            if self._out_of_time():
+                self._why = self._time_limit
+                return
+            yield BoundingGivenUp(otherwise)
+            self._store.forget(_distrusted(self._store))
+            self._store.put("resumes", FULL)
+            self._known = self._store.known()
+        self._resumes = FULL
+        yield from self._waves(wave)
+
+    def _waves(self, wave: list[Schedule]) -> Iterator[CampaignEvent]:
+        """One wave after the other, as long as nothing stands against it."""
+        self._planned, self._why = 0, ""
         for number in range(1, self._options.depth + 1):
             if number > 1:
                 wave = self._next_wave(number - 1)
@@ -189,7 +200,7 @@ class _Campaign:
             self._store.put("seconds", f"{self._seconds():.3f}")
             yield TrialDone(event) if isinstance(event, StoredTrial) else event
         if self._out_of_time():
-            self._why = f"the time limit of {self._options.max_time_s} s was reached"
+            self._why = self._time_limit
         self._look_again(first, second, expectation)
         if not self._why:
             yield from soaking.repeats()
@@ -269,6 +280,8 @@ class _Campaign:
                 why = f"the task changes what is not restored: {', '.join(outside[:3])}"
         self._why_real = why
         self._store.put("real", why)
+        if why:
+            self._resumes = FULL
 
     def _found(self, first: History, second: History) -> list[Point]:
         """The points that both undisturbed runs pass, counted for the report."""
@@ -298,13 +311,15 @@ class _Campaign:
                 batch = batches.pop()
                 running[self._submit(self._trials(number, batch))] = batch
             if not running:
-                self._why = f"the time limit of {self._options.max_time_s} s was reached"
+                self._why = self._time_limit
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 batch, done = running.pop(future), _done(future)
-                if done.otherwise:
+                if done.otherwise and not self._in_vain:
                     self._store.put(OTHERWISE, done.otherwise)
                     batches.clear()
+                    for queued in [other for other in running if other.cancel()]:
+                        del running[queued]
                 for (position, schedule), result in zip(batch, done.results, strict=True):
                     yield TrialDone(self._book(number, position, schedule, result))
         self._why = why
@@ -356,6 +371,10 @@ class _Campaign:
             worlds = _done(self._submit(recording)).worlds
             self._store.put("worlds", msgspec.json.encode(worlds).decode())
         return msgspec.json.decode(self._store.get("worlds") or "{}", type=dict[str, str])
+
+    @property
+    def _time_limit(self) -> str:
+        return f"the time limit of {self._options.max_time_s} s was reached"
 
     def _out_of_time(self) -> bool:
         limit = self._options.max_time_s
@@ -411,6 +430,16 @@ class _Campaign:
 
     def _submit(self, job: Job) -> Future[bytes]:
         return self._executor.submit(perform, msgspec.msgpack.encode(job))
+
+
+def _distrusted(store: Store) -> Iterator[StoredTrial]:
+    """What is run again when bounding is given up: all but findings of resumes that ran to their
+    end. Waves after the first one are planned by what is run again.
+    """
+    for trial in store.trials():
+        kept = trial.wave == 1 and trial.judgement.findings
+        if trial.wave > 0 and not (kept and not is_bounded(store.history(trial.schedule))):
+            yield trial
 
 
 def _done(future: Future[bytes]) -> Done:

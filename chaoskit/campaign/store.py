@@ -19,7 +19,7 @@ import re
 import shutil
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +37,6 @@ from chaoskit.model.schedule import Schedule, parse_schedule
 FORMAT = "3"
 FILE = "campaign.sqlite"
 LATEST = "latest"
-TRIALS = "trials"
 SOAKED_S = "soak.seconds"
 """Under which name the store keeps for how long a soak has gone on."""
 
@@ -216,11 +215,15 @@ class Store:
             ),
         )
 
-    def forget_waves(self) -> None:
-        """Take all trials out but for the control, and what was kept of them."""
-        shutil.rmtree(self.folder / TRIALS, ignore_errors=True)
+    def forget(self, trials: Iterable[StoredTrial]) -> None:
+        """Take finished trials out, and what was kept of them."""
+        gone = tuple(trials)
+        for trial in gone:
+            shutil.rmtree(self.artefacts(trial.wave, trial.position), ignore_errors=True)
         with self._db:
-            self._db.execute("DELETE FROM trials WHERE wave > 0")
+            self._db.executemany(
+                "DELETE FROM trials WHERE schedule = ?", [(trial.schedule,) for trial in gone]
+            )
 
     def put_soaked(
         self, soaked: Soaked, trial: StoredTrial, history: bytes | None, seconds: float
@@ -320,7 +323,7 @@ class Store:
 
     def artefacts(self, wave: int, position: int) -> Path:
         """Where the artefacts of one failed trial go."""
-        return self.folder / TRIALS / f"{wave}-{position:05d}"
+        return self.folder / "trials" / f"{wave}-{position:05d}"
 
 
 def _lock(folder: Path) -> int:

@@ -13,10 +13,11 @@ import zlib
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
-from chaoskit.campaign.bounding import BOUNDED, FULL, Bounding, Plan
+from chaoskit.campaign.bounding import BOUNDED, FULL, Bounding, Plan, Run, is_bounded
 from chaoskit.campaign.repeating import REPEATS, like, summed
 from chaoskit.checkers.check import judge
 from chaoskit.explore.landed import found_nothing
@@ -73,17 +74,24 @@ async def real_trial(
 ) -> Result:
     """Run ``schedule`` by real kills, its last resume as far as ``bounding`` says, and judge it."""
     for left in reversed(range(TRIES)):
-        watch = bounding.over(schedule) if bounding is not None else None
-        history = await supervisor.run(schedule, watch)
-        if bounding is not None:
-            bounding.saw(schedule, watch, history)
-        judgement = judge(history, expectation, schedule)
+        run = partial(supervisor.run, schedule)
+        history, judgement = await _judged(schedule, run, expectation, bounding)
         whole = len(history.landed) == schedule.kills or found_nothing(history, schedule)
         if whole or schedule.timed or not left:
             break  # where threads race, a point may be passed in one run and not in the next
     if judgement.findings:
         keep(schedule, history)
     return _result(history, judgement, real=True)
+
+
+async def _judged(
+    schedule: Schedule, run: Run, expectation: Expectation, bounding: Bounding | None
+) -> tuple[History, Judgement]:
+    """Run a trial and judge it."""
+    if bounding is not None:
+        return await bounding.follow(schedule, run)
+    history = await run(None)
+    return history, judge(history, expectation, schedule)
 
 
 def plan_of(schedules: Sequence[Schedule]) -> Plan:
@@ -103,20 +111,23 @@ def plan_of(schedules: Sequence[Schedule]) -> Plan:
 class _Twin:
     """A resume that was run: from where in its history on it is the same for an equal world.
 
-    ``history`` is packed: there may be tens of thousands of them.
+    ``history`` is packed: there may be tens of thousands of them; ``bounded`` says that a part of
+    it was taken from the undisturbed run.
     """
 
     events: int
     at_us: int
     number: int
     history: bytes
+    bounded: bool
 
     @classmethod
     def of(cls, snapshot: Snapshot, history: History) -> _Twin:
         """The resume that began at ``snapshot``."""
         at_us = snapshot.events[-1].at_us if snapshot.events else 0
         packed = zlib.compress(history.encode(), 1)
-        return cls(len(snapshot.events), at_us, next(copy(snapshot.numbers)), packed)
+        number = next(copy(snapshot.numbers))
+        return cls(len(snapshot.events), at_us, number, packed, is_bounded(history))
 
     def unpacked(self) -> History:
         """Its history."""
@@ -138,7 +149,9 @@ class Darkroom:
         self._confirmed: set[tuple[str, frozenset[str]]] = set()
         self._bounding: Bounding | None = None
         if resumes == BOUNDED:
-            self._bounding = Bounding(supervisor.world.reader, plan, expectation)
+            self._bounding = Bounding(
+                supervisor.world.reader, supervisor.end_state, plan, expectation
+            )
         self._learnt = False
 
     @property
@@ -163,14 +176,13 @@ class Darkroom:
             return await real_trial(supervisor, schedule, expectation, keep)
         (fault,) = schedule.attempts[-1]
         key = (snapshot.world, len(schedule.attempts))
-        twin = None if fault.is_late else self._twins.get(key)
+        twin = self._twin(key, schedule)
         if twin is not None:
             history = _retold(snapshot, schedule, twin)
+            judgement = judge(history, expectation, schedule)
         else:
-            history = await self._resume(snapshot, schedule)
-        judgement = judge(history, expectation, schedule)
-        if twin is None and bounding is not None:
-            bounding.learn(history, judgement, supervisor.end_state)
+            run = partial(supervisor.resume, snapshot, schedule)
+            history, judgement = await _judged(schedule, run, expectation, bounding)
         result = msgspec.structs.replace(
             _result(history, judgement, real=False),
             world=snapshot.world.hex(),
@@ -192,12 +204,13 @@ class Darkroom:
             return doubted(schedule, judgement, truth, again)
         return result
 
-    async def _resume(self, snapshot: Snapshot, schedule: Schedule) -> History:
-        watch = self._bounding.over(schedule) if self._bounding is not None else None
-        history = await self._supervisor.resume(snapshot, schedule, watch)
-        if self._bounding is not None:
-            self._bounding.saw(schedule, watch, history)
-        return history
+    def _twin(self, key: tuple[bytes, int], schedule: Schedule) -> _Twin | None:
+        """A resume from an equal world; none that was bounded where it is to be followed."""
+        twin = self._twins.get(key)
+        if schedule.attempts[-1][0].is_late or twin is None:
+            return None
+        wanted = twin.bounded and self._bounding is not None and self._bounding.follows(schedule)
+        return None if wanted else twin
 
     async def record(self) -> dict[str, str]:
         """Look at the first attempt.
@@ -220,11 +233,8 @@ class Darkroom:
                 return
             fault = faults[int(at * len(faults))]
             schedule = Schedule(((fault,),))
-            watch = Horizon(bounding.undisturbed, lambda _: False, how="noted")
-            history = await self._supervisor.resume(album[fault], schedule, watch)
-            bounding.saw(schedule, watch, history)
-            judgement = judge(history, self._expectation, schedule)
-            bounding.learn(history, judgement, self._supervisor.end_state)
+            run = partial(self._supervisor.resume, album[fault], schedule)
+            await bounding.follow(schedule, run, whole=True)
 
     async def _snapshot(self, schedule: Schedule) -> Snapshot | None:
         """The world at the last fault; None where a real kill is needed."""

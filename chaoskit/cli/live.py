@@ -94,9 +94,16 @@ class Live:
                 pass
             case _:
                 if isinstance(event, BoundingGivenUp):
-                    self._verdicts.clear()
+                    self._begin_again()
                 if line := _line(event):
                     self._say(line)
+
+    def _begin_again(self) -> None:
+        """The bar of what was given up goes, and what its trials said."""
+        self._verdicts.clear()
+        if self._bar is not None and self._task is not None:
+            self._bar.remove_task(self._task)
+            self._task = None
 
     def _wave(self, wave: WaveStarted) -> None:
         self._total, self._done = wave.total, wave.known
@@ -163,8 +170,8 @@ def _line(event: Started | Surveying | Surveyed | BoundingGivenUp | RepeatsStart
             )
         case BoundingGivenUp():
             return (
-                f"what the process had in memory shows after {event.schedule}: once more, with "
-                "every resume followed to its end"
+                f"after {event.schedule} a resume did not go on as the undisturbed run did: once "
+                "more, with every resume followed to its end"
             )
         case RepeatsStarted():
             return f"{event.schedules} failed schedules, {event.times} times more each"

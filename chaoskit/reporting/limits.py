@@ -47,18 +47,30 @@ def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
     if why and why != "as asked for":
         yield f"each trial is a real kill from the start, no copy: {why}"
     otherwise = store.get(OTHERWISE)
-    if otherwise:
+    if otherwise and store.get("resumes") != BOUNDED:
         yield (
             "every resume ran to its end, though bounded ones were asked for: after "
-            f"{otherwise} the task went on otherwise than the undisturbed run did from an equal "
-            "world, by what its process had in memory"
+            f"{otherwise} one did not go on as the undisturbed run did"
         )
-    elif store.get("resumes") == BOUNDED and not why:
+    elif store.get("resumes") == BOUNDED:
         yield (
             "resumes were followed until the world was that of the undisturbed run at two requests "
             "in a row; some of each kind of point ran to the end, and went on as that run did "
             "(--resumes full lets all of them)"
         )
+
+
+def doubts(store: Store) -> tuple[str, ...]:
+    """Why what a campaign says is not to be believed, whatever its trials showed."""
+    otherwise = store.get(OTHERWISE)
+    if not otherwise or store.get("resumes") != BOUNDED:
+        return ()
+    why = (
+        f"bounded resumes hide something of this task (after {otherwise} one did not go on as the "
+        "undisturbed run did), and the time was over before all had run to their end: give it more "
+        "time, or --resumes full"
+    )
+    return (why,)
 
 
 def not_tested(

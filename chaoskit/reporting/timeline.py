@@ -156,6 +156,8 @@ def _of_chaoskit(
         case FaultLanded():
             return f"FAULT {body.fault}"
         case ResumeBounded():
+            if body.followed:
+                return "the world is that of the undisturbed run, or the verdict is certain"
             return "the rest is that of the undisturbed run"
         case StateObserved():
             return f"looked at {len(body.digests)} outputs"

@@ -231,7 +231,7 @@ def rest(undisturbed: Undisturbed, cut: int, events: Sequence[Event], attempt: i
     assert isinstance(last, RequestReceived)
     shift = last.request - first.request
     booked = Counter(
-        (b.effect.operation, b.effect.fields)
+        undisturbed.identify(b.effect)  # a time of day is another one in each attempt
         for e in events
         if isinstance(b := e.body, EffectApplied) and b.request is None
     )
@@ -239,9 +239,9 @@ def rest(undisturbed: Undisturbed, cut: int, events: Sequence[Event], attempt: i
     for event in undisturbed.events[cut + 1 :]:
         body = event.body
         if isinstance(body, EffectApplied) and body.request is None:
-            key = (body.effect.operation, body.effect.fields)
-            if booked[key] > 0:
-                booked[key] -= 1
+            fact = undisturbed.identify(body.effect)
+            if booked[fact] > 0:
+                booked[fact] -= 1
                 continue
         found.append(_moved(body, attempt, shift))
     return found
@@ -270,14 +270,17 @@ def as_if_bounded(undisturbed: Undisturbed, cut: int, events: Sequence[Event], a
     return History((*before, *added))
 
 
-def goes_on_alike(undisturbed: Undisturbed, cut: int, events: Sequence[Event], at: int) -> bool:
+def goes_on_alike(undisturbed: Undisturbed, said: History, seen: History, at: int) -> bool:
     """Whether a resume that was followed past its horizon asked for the same, in the same order, as
     the rest of the undisturbed run, with the same effects and the same end.
 
-    Args: as for `as_if_bounded`.
+    Args:
+        undisturbed: the run that the resume is compared with.
+        said: its history `as_if_bounded`.
+        seen: its history.
+        at: the index in both from which on they may differ.
     """
-    said = as_if_bounded(undisturbed, cut, events, at).events[at:]
-    return _deeds(undisturbed, said) == _deeds(undisturbed, events[at:])
+    return _deeds(undisturbed, said.events[at:]) == _deeds(undisturbed, seen.events[at:])
 
 
 def _deeds(undisturbed: Undisturbed, events: Sequence[Event]) -> object:
