@@ -67,8 +67,8 @@ def doubts(store: Store) -> tuple[str, ...]:
         return ()
     why = (
         f"bounded resumes hide something of this task (after {otherwise} one did not go on as the "
-        "undisturbed run did), and the time was over before all had run to their end: give it more "
-        "time, or --resumes full"
+        "undisturbed run did), and not every one has run to its end since: give it more time, or "
+        "--resumes full"
     )
     return (why,)
 
