@@ -70,7 +70,7 @@ class Bounding:
         history = await run(horizon)
         judgement = judge(history, self._expectation, schedule)
         # first what may vary, and then whether anything else does
-        if not is_bounded(history) and judgement.verdict == "VALID" and history.completed:
+        if not history.bounded and judgement.verdict == "VALID" and history.completed:
             self.undisturbed.learn(self._end(), history.events)
         if horizon is not None and horizon.cut is not None:
             self._found.setdefault(kind_of(schedule), set()).add(schedule)
@@ -80,8 +80,8 @@ class Bounding:
 
     def follows(self, schedule: Schedule) -> bool:
         """Whether the last resume of ``schedule`` is followed past its horizon, if it has one."""
-        kind = kind_of(schedule)
-        number = len(self._found.get(kind, set()) - {schedule}) + 1
+        found = self._found.get(kind_of(schedule), set())
+        number = len(found) + (schedule not in found)
         return schedule in self._ends or _is_power_of_two(number)
 
     def _horizon(self, schedule: Schedule, *, whole: bool) -> Horizon | None:
@@ -104,11 +104,6 @@ class Bounding:
         return goes_on_alike(self.undisturbed, said, history, notes[-1]) and (
             _what(judge(said, self._expectation, schedule)) == _what(judgement)
         )
-
-
-def is_bounded(history: History) -> bool:
-    """Whether a part of it was taken from the undisturbed run."""
-    return any(not body.followed for _, body in history.of(ResumeBounded))
 
 
 def kind_of(schedule: Schedule) -> str:

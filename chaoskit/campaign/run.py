@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from chaoskit.campaign.batches import Batch, singles, together
-from chaoskit.campaign.bounding import BOUNDED, FULL, OTHERWISE, is_bounded
+from chaoskit.campaign.bounding import BOUNDED, FULL, OTHERWISE
 from chaoskit.campaign.events import (
     BoundingGivenUp,
     CampaignEvent,
@@ -438,7 +438,7 @@ def _distrusted(store: Store) -> Iterator[StoredTrial]:
     """
     for trial in store.trials():
         kept = trial.wave == 1 and trial.judgement.findings
-        if trial.wave > 0 and not (kept and not is_bounded(store.history(trial.schedule))):
+        if trial.wave > 0 and not (kept and not store.history(trial.schedule).bounded):
             yield trial
 
 

@@ -17,7 +17,7 @@ from functools import partial
 
 import msgspec
 
-from chaoskit.campaign.bounding import BOUNDED, FULL, Bounding, Plan, Run, is_bounded
+from chaoskit.campaign.bounding import BOUNDED, FULL, Bounding, Plan, Run
 from chaoskit.campaign.repeating import REPEATS, like, summed
 from chaoskit.checkers.check import judge
 from chaoskit.explore.landed import found_nothing
@@ -127,7 +127,7 @@ class _Twin:
         at_us = snapshot.events[-1].at_us if snapshot.events else 0
         packed = zlib.compress(history.encode(), 1)
         number = next(copy(snapshot.numbers))
-        return cls(len(snapshot.events), at_us, number, packed, is_bounded(history))
+        return cls(len(snapshot.events), at_us, number, packed, history.bounded)
 
     def unpacked(self) -> History:
         """Its history."""

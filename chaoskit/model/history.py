@@ -19,6 +19,7 @@ from chaoskit.model.events import (
     FaultLanded,
     ReplySent,
     RequestReceived,
+    ResumeBounded,
     StateObserved,
     StepReported,
 )
@@ -121,6 +122,11 @@ class History:
         for one that had been paused.
         """
         return any((body.how, body.code) == ("exit", 0) for _, body in self.attempts)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a part of it was taken from the undisturbed run, as no more was followed."""
+        return any(not body.followed for _, body in self.of(ResumeBounded))
 
     def encode(self) -> bytes:
         """The stored form: JSON with its format version."""

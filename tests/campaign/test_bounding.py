@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaoskit.campaign.bounding import OTHERWISE, ends_of_kinds, is_bounded, kind_of
+from chaoskit.campaign.bounding import OTHERWISE, ends_of_kinds, kind_of
 from chaoskit.campaign.events import (
     BoundingGivenUp,
     Finished,
@@ -52,7 +52,7 @@ def said(folder: Path) -> dict[str, tuple[str, frozenset[str]]]:
     with Store(folder) as store:
         trials = list(store.trials())
         for trial in trials:
-            assert not is_bounded(store.history(trial.schedule)), trial.schedule
+            assert not store.history(trial.schedule).bounded, trial.schedule
         return {
             trial.schedule: (
                 trial.judgement.verdict,
@@ -143,7 +143,7 @@ def test_what_varies_from_run_to_run_is_no_other_way(
     with Store(finished(events)) as store:
         trials = list(store.trials())
         assert {trial.judgement.verdict for trial in trials} == {"VALID"}
-        assert any(is_bounded(store.history(trial.schedule)) for trial in trials)
+        assert any(store.history(trial.schedule).bounded for trial in trials)
 
 
 def test_an_end_of_its_kind_is_followed_though_a_twin_was_not(
@@ -164,10 +164,10 @@ def test_an_end_of_its_kind_is_followed_though_a_twin_was_not(
     options = _with(options, target=Target(scenario=str(file)))
     with Store(finished(list(run(options, Inline())))) as store:
         shared = [trial for trial in store.trials() if trial.shared]
-        assert any(is_bounded(store.history(trial.schedule)) for trial in shared)
+        assert any(store.history(trial.schedule).bounded for trial in shared)
         plan = plan_of([parse_schedule(t.schedule) for t in store.trials() if t.wave])
         for schedule in ends_of_kinds(plan):
-            assert not is_bounded(store.history(str(schedule))), schedule
+            assert not store.history(str(schedule)).bounded, schedule
 
 
 def test_a_campaign_that_is_stopped_when_bounding_was_given_up_goes_on_with_full_resumes(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
 
-from chaoskit.model.events import CallSeen, ResumeBounded
+from chaoskit.model.events import CallSeen
 from chaoskit.model.history import History
 from chaoskit.reporting.html import money
 from chaoskit.reporting.html.repeats import Repetition
@@ -54,8 +54,7 @@ class Waste:
         self._steps.append((found.steps, number))
         self._effects.append((found.effects, number))
         self._deduped.append((max(0, found.deduped - self._usual), number))
-        whole = all(body.followed for _, body in history.of(ResumeBounded))
-        if real and whole and self._timed:
+        if real and not history.bounded and self._timed:
             self._seconds.append((_seconds(history) - _seconds(self.survey), number))
         mine: Counter[str] = Counter()
         for extra in found.extras:
