@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import signal
 import sqlite3
 import threading
 from collections.abc import Coroutine
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -17,6 +19,8 @@ import psycopg
 from fake_services.postgres.server import USER, Server
 
 T = TypeVar("T")
+
+_RECOVERING = re.compile("the database system is|server closed the connection")
 
 
 class Address(str):
@@ -40,6 +44,34 @@ def change(store: object, sql: str, *values: object) -> None:
         connection.execute(sql, values)
 
 
+def crash(address: str) -> None:
+    """Kill one process of the server; return once it ends all others, to recover then.
+
+    Until it knows of the death it still takes connections, and ends them a moment later: another
+    connection sees when that is.
+    """
+    with psycopg.connect(address) as victim, psycopg.connect(address) as witness:
+        os.kill(victim.info.backend_pid, signal.SIGKILL)
+        with suppress(psycopg.OperationalError):
+            witness.execute("SELECT pg_sleep(600)")
+
+
+def await_recovered(address: str) -> None:
+    """Return once the server takes connections.
+
+    Raises:
+        psycopg.OperationalError: it is not recovering, and takes none.
+    """
+    while True:
+        try:
+            psycopg.connect(address).close()
+        except psycopg.OperationalError as error:
+            if not _RECOVERING.search(str(error)):
+                raise
+        else:
+            return
+
+
 class OwnServer:
     """It runs, on a thread of its own, until `stop`."""
 
@@ -52,7 +84,11 @@ class OwnServer:
         self._wait(self._server.start())
 
     def empty(self) -> Address:
-        """The URL of a database where nobody is connected, and there is no store."""
+        """The URL of a database where nobody is connected, and there is no store.
+
+        A server that a test has crashed is waited for, so that its next one finds it.
+        """
+        await_recovered(self.url("postgres"))
         with psycopg.connect(self.url("postgres"), autocommit=True) as keeper:
             keeper.execute(
                 "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "

@@ -35,7 +35,7 @@ from chaoskit.runtime.books import Change, Put, open_books
 from chaoskit.runtime.owning import new_owner
 from chaoskit.runtime.store_postgres import PostgresBooks
 from tests.fake_services.postgres_running import Running, needs_postgres
-from tests.runtime.servers import Address, OwnServer, change
+from tests.runtime.servers import Address, OwnServer, await_recovered, change, crash
 
 pytestmark = needs_postgres
 
@@ -137,30 +137,16 @@ def test_the_one_that_was_cut_is_over_before_anybody_writes(
 # Servers that crash and come back.
 
 
-def crash(address: Address) -> None:
-    """Kill one process of the server, so that it ends all others and recovers."""
-    with suppress(psycopg.OperationalError), psycopg.connect(address) as client:
-        os.kill(client.info.backend_pid, signal.SIGKILL)
-        client.execute("SELECT pg_sleep(60)")
-
-
-def back(address: Address) -> None:
-    """Return once the server takes connections again."""
-    while True:
-        with suppress(psycopg.OperationalError), psycopg.connect(address):
-            return
-
-
 def test_a_run_goes_on_over_a_crash_of_the_server(address: Address) -> None:
     """Between two steps, and in the middle of one: nothing is called twice."""
     with open_run(address, inputs=None) as run:
         run.step("a", lambda _: 1)
         crash(address)
-        back(address)
+        await_recovered(address)
 
         def call(_: Effect) -> int:
             crash(address)
-            back(address)
+            await_recovered(address)
             return 2
 
         assert run.step("b", call) == 2
