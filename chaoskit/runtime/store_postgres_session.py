@@ -3,7 +3,8 @@
 A connection that is lost at a commit leaves open whether the commit landed, and even whether it
 still may: the server can have the statement in its hands. So each connection holds an advisory
 lock of its own for as long as it lives. Whoever replaces it has it ended, waits for that lock, and
-only then looks and writes; by then all that the lost one did is decided.
+only then looks and writes; by then all that the lost one did is decided. A server that crashed or
+is started again refuses connections for a moment, so whoever had one keeps asking for a while.
 
 It must be the server's own session for as long as it lasts: a pooler that hands out a server
 connection per transaction keeps neither the lock nor the settings.
@@ -13,7 +14,9 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable
+from threading import Event
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
@@ -35,6 +38,10 @@ Cursor = psycopg.Cursor[tuple[Any, ...]]
 _CREATORS_KEY = 0x6368616F_736B6974
 """The advisory lock of whoever makes a store: one at a time in a database."""
 _REPEATS_MAX = 5
+_RECOVERY_S = 10.0
+"""For how long a lost connection is asked for again. A server is back from a crash or a restart
+within a second or a few, unless much of its log has to be read again."""
+_PAUSE_S = 0.05
 _DEFAULTS = {"connect_timeout": "10", "tcp_user_timeout": "30000", "application_name": "chaoskit"}
 """In seconds and milliseconds: a server that cannot be reached is a refusal, not a long wait."""
 
@@ -177,13 +184,7 @@ class Session:
         return connection
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
-        try:
-            connection = psycopg.connect(self._address, autocommit=True, client_encoding="UTF8")
-        except psycopg.Error as error:
-            raise self.unavailable(
-                f"no connection to the server ({self._told(error)}): start it, or give the right "
-                "address, role and password"
-            ) from error
+        connection = self._reach()
         key = int.from_bytes(os.urandom(8)) >> 1
         try:
             connection.execute(_SET_UP.format(asynchronous=self._asynchronous, key=key))
@@ -192,6 +193,20 @@ class Session:
             raise
         self._key = key
         return connection
+
+    def _reach(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """A new connection; the first one must be had at once, later ones are waited for."""
+        until = time.monotonic() + (_RECOVERY_S if self._former else 0.0)
+        while True:
+            try:
+                return psycopg.connect(self._address, autocommit=True, client_encoding="UTF8")
+            except psycopg.Error as error:
+                if time.monotonic() >= until:
+                    raise self.unavailable(
+                        f"no connection to the server ({self._told(error)}): start it, or give the "
+                        "right address, role and password"
+                    ) from error
+            Event().wait(_PAUSE_S)  # nothing tells when a server is back
 
     def _outlive(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         """End the connections that were lost, and wait until they are."""

@@ -30,12 +30,13 @@ from chaoskit.runtime import (
     StoreUnavailable,
     open_run,
     operating,
+    store_postgres_session,
 )
 from chaoskit.runtime.books import Change, Put, open_books
 from chaoskit.runtime.owning import new_owner
 from chaoskit.runtime.store_postgres import PostgresBooks
 from tests.fake_services.postgres_running import Running, needs_postgres
-from tests.runtime.servers import Address, OwnServer, await_recovered, change, crash
+from tests.runtime.servers import Address, OwnServer, change, crash
 
 pytestmark = needs_postgres
 
@@ -137,16 +138,19 @@ def test_the_one_that_was_cut_is_over_before_anybody_writes(
 # Servers that crash and come back.
 
 
-def test_a_run_goes_on_over_a_crash_of_the_server(address: Address) -> None:
-    """Between two steps, and in the middle of one: nothing is called twice."""
+def test_a_run_goes_on_over_a_crash_of_the_server(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two steps, and in the middle of one: the runtime waits for the server, and nothing is
+    called twice.
+    """
+    monkeypatch.setattr(store_postgres_session, "_RECOVERY_S", 600.0)
     with open_run(address, inputs=None) as run:
         run.step("a", lambda _: 1)
         crash(address)
-        await_recovered(address)
 
         def call(_: Effect) -> int:
             crash(address)
-            await_recovered(address)
             return 2
 
         assert run.step("b", call) == 2
@@ -165,6 +169,7 @@ def test_a_completion_that_finds_no_server_is_written_later(
                 assert isinstance(run._books, PostgresBooks)
                 run._books._session.close()
                 patch.setattr(run._books._session, "_address", "host=/nowhere")
+                patch.setattr(store_postgres_session, "_RECOVERY_S", 0.0)
                 return 7
 
             with pytest.raises(StoreUnavailable, match="no connection to the server"):
