@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import importlib.util
 import json
 import os
 import select
@@ -45,6 +44,7 @@ from chaoskit.trace.abi import this_abi
 from chaoskit.trace.naming import Scope
 from chaoskit.trace.tracer import Tracer, Wishes
 from chaoskit.trial import faketime
+from chaoskit.trial.task_modules import Task, load_task, modules_of
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -63,8 +63,6 @@ _END = b"\0"
 
 COLD = "--cold"
 """Followed by file, name and change: be that task, in a Python that was started for it."""
-
-Task = Callable[[], object]
 
 
 class Launcher:
@@ -331,71 +329,6 @@ def _reap_all() -> None:
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG | _WALL)[0]:
             pass
-
-
-def load_task(file: str, name: str, change: str = "") -> Task:
-    """The task of the scenario ``name`` in ``file``; with a ``change``, that one's.
-
-    Raises:
-        TypeError: it has none.
-    """
-    scenario = getattr(load_module(file), name)
-    task = scenario.changes[change].task if change else scenario.task
-    if not callable(task):
-        raise TypeError(f"{name}.task in {file} is not a function")
-    return task  # type: ignore[no-any-return]
-
-
-def modules_of(file: str) -> dict[str, str]:
-    """The loaded modules from the folders that the scenario in ``file`` imports from, by name."""
-    folders = tuple(folder + os.sep for folder in _import_folders(file))
-    return {
-        name: path
-        for name, module in sys.modules.items()
-        if (path := getattr(module, "__file__", None)) is not None
-        and name != "__main__"
-        and path.startswith(folders)
-        and not _installed(path)
-    }
-
-
-def _installed(path: str) -> bool:
-    """Whether a module lies in an environment, which may itself lie below a scenario's folder."""
-    return "site-packages" in path or "dist-packages" in path
-
-
-def load_module(file: str) -> object:
-    """The module in ``file``, with its folders first on the path, loaded once per process."""
-    name = "chaoskit_scenario_" + os.path.basename(file).removesuffix(".py").replace(".", "_")
-    known = sys.modules.get(name)
-    if known is not None and getattr(known, "__file__", None) == file:
-        return known
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{file} is not a Python file")
-    for folder in _import_folders(file):
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
-
-
-def _import_folders(file: str) -> list[str]:
-    """Where a scenario imports from: its own folder, and the nearest one named ``scenarios``."""
-    folder = os.path.dirname(file)
-    folders = [folder]
-    while folder != os.path.dirname(folder):
-        if os.path.basename(folder) == "scenarios":
-            folders.append(folder)
-            break
-        folder = os.path.dirname(folder)
-    return folders
 
 
 def _multiply(runners: int, failure: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from chaoskit.model.errors import ScenarioError, UsageError, nearest, unknown_name
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.token import Target
-from chaoskit.trial.launcher import load_module, modules_of
+from chaoskit.trial.task_modules import load_module, modules_of
 
 DEFAULT_NAME = "scenario"
 _SOURCE_BYTES_MAX = 16 << 20
