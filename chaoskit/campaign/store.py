@@ -20,7 +20,7 @@ import shutil
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -107,6 +107,8 @@ class Store:
         file = folder / FILE
         if writable:
             self._lock = _lock(folder)
+            if not file.exists():
+                _make(file)
         elif not file.is_file():
             raise UsageError(f"{folder} holds no campaign: there is no {FILE} in it")
         self._db = sqlite3.connect(file)
@@ -118,10 +120,6 @@ class Store:
 
     def _check(self) -> None:
         try:
-            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                with self._db:
-                    self._db.executescript(_TABLES)
-                self.put("format", FORMAT)
             found = self.get("format")
         except sqlite3.DatabaseError as broken:
             raise FormatError(f"{self.folder / FILE} is damaged: {broken}") from broken
@@ -154,7 +152,7 @@ class Store:
             if others:
                 _link_latest(self.folder.parent, max(others))
             else:
-                latest.unlink()
+                latest.unlink(missing_ok=True)  # another one may have done it
 
     def get(self, key: str) -> str | None:
         """A value that `put` stored."""
@@ -326,6 +324,20 @@ class Store:
         return self.folder / "trials" / f"{wave}-{position:05d}"
 
 
+def _make(file: Path) -> None:
+    """A campaign without anything in it; it has its name once it is whole, as others may read it
+    at any moment.
+    """
+    fresh = file.with_name(f".{file.name}")
+    fresh.unlink(missing_ok=True)  # of a process that was killed here
+    with closing(sqlite3.connect(fresh)) as database:
+        database.executescript(_TABLES)
+        with database:
+            database.execute("INSERT INTO meta VALUES ('format', ?)", (FORMAT,))
+        database.execute("PRAGMA journal_mode = WAL")
+    fresh.replace(file)
+
+
 def _lock(folder: Path) -> int:
     """A lock on ``folder`` that the kernel gives back when this process ends, however it ends."""
     import fcntl  # not on Windows, where no task can be run either
@@ -357,8 +369,10 @@ def open_campaign(root: Path, slug: str, campaign: str, *, fresh: bool) -> tuple
     if not fresh:
         for folder in sorted(_runs(root), reverse=True):
             with suppress(UsageError):
+                if not _waits(folder, campaign):
+                    continue
                 store = Store(folder, writable=True)
-                if store.get("identity") == campaign and store.get("finished") is None:
+                if store.get("finished") is None:
                     _link_latest(root, folder)
                     return store, True
                 store.close()
@@ -367,6 +381,15 @@ def open_campaign(root: Path, slug: str, campaign: str, *, fresh: bool) -> tuple
     store.put("identity", campaign)
     _link_latest(root, folder)
     return store, False
+
+
+def _waits(folder: Path, campaign: str) -> bool:
+    """Whether it is this campaign, and has not ended.
+
+    No lock is taken for that: who goes on with another one just now would find it held.
+    """
+    with Store(folder) as store:
+        return store.get("identity") == campaign and store.get("finished") is None
 
 
 def find_run(root: Path, name: str) -> Path:

@@ -21,7 +21,7 @@ from tests.reporting.conftest import campaigns
 
 __all__ = ["campaigns"]
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 """So long a condition is waited for, at most, on a busy machine."""
 
 
@@ -154,6 +154,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     started = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    started.set_script_timeout(PATIENCE_S)
     yield Browser(started)
     started.quit()
 

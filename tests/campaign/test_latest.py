@@ -1,4 +1,4 @@
-"""The link to the newest run, and what is said where it is missing."""
+"""The runs of a folder: the link to the newest one, and how they keep out of each other's way."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from chaoskit.campaign.store import LATEST, find_run, open_campaign
-from chaoskit.model.errors import UsageError
+from chaoskit.campaign import store
+from chaoskit.campaign.store import LATEST, Store, find_run, open_campaign
+from chaoskit.model.errors import FormatError, UsageError
 
 
 def test_a_run_that_is_discarded_gives_the_link_back(tmp_path: Path) -> None:
@@ -25,11 +26,65 @@ def test_a_run_that_is_discarded_gives_the_link_back(tmp_path: Path) -> None:
 
 def test_latest_is_not_suggested_where_it_is_missing(tmp_path: Path) -> None:
     """The names that are given are those of runs that are there."""
-    store, _ = open_campaign(tmp_path, "a", "1111", fresh=True)
-    store.close()
+    made, _ = open_campaign(tmp_path, "a", "1111", fresh=True)
+    made.close()
     with pytest.raises(UsageError, match=r"nearest: latest$"):
         find_run(tmp_path, "latets")
     (tmp_path / LATEST).unlink()
     with pytest.raises(UsageError, match="unknown run 'latest'; nearest: ") as refused:
         find_run(tmp_path, LATEST)
-    assert str(refused.value).endswith(f"nearest: {store.folder.name}")
+    assert str(refused.value).endswith(f"nearest: {made.folder.name}")
+
+
+def test_who_looks_for_its_own_campaign_is_in_nobodys_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock of another unfinished campaign is not taken, not even for a moment: it would not be
+    gone on with by those who want it just then.
+    """
+    other, _ = open_campaign(tmp_path, "a", "1111", fresh=True)
+    other.close()
+    mine, _ = open_campaign(tmp_path, "b", "2222", fresh=True)
+    mine.close()
+    locked: list[Path] = []
+    lock = store._lock
+
+    def locking(folder: Path) -> int:
+        locked.append(folder)
+        return lock(folder)
+
+    monkeypatch.setattr(store, "_lock", locking)
+    again, resumed = open_campaign(tmp_path, "b", "2222", fresh=False)
+    again.close()
+    assert resumed
+    fresh, resumed = open_campaign(tmp_path, "c", "3333", fresh=False)
+    fresh.close()
+    assert not resumed
+    assert locked == [mine.folder, fresh.folder]
+
+
+def test_a_campaign_has_its_name_once_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads runs meets none that is half made, and makes none: what has no tables is
+    refused, and stays as it is.
+    """
+    met: list[bool] = []
+    rename = Path.replace
+
+    def looking(fresh: Path, file: Path) -> Path:
+        if file.name == store.FILE:
+            met.append((file.parent / store.FILE).exists())
+        return rename(fresh, file)
+
+    monkeypatch.setattr(Path, "replace", looking)
+    made, _ = open_campaign(tmp_path, "a", "1111", fresh=True)
+    assert met == [False]
+    with Store(made.folder) as reader:
+        assert reader.get("format") == store.FORMAT
+    made.close()
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / store.FILE).touch()
+    with pytest.raises(FormatError, match="is damaged"):
+        Store(tmp_path / "half")
+    assert (tmp_path / "half" / store.FILE).read_bytes() == b""

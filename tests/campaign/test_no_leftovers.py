@@ -15,7 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from chaoskit.campaign.store import Store, find_run
 from chaoskit.trace.abi import this_abi
+from tests.gates import arrive, let_go
 
 pytestmark = pytest.mark.skipif(
     this_abi() is None, reason="system calls are traced on Linux on x86_64 and aarch64 only"
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 PR_SET_CHILD_SUBREAPER = 36
 
-WAIT_S = 120
+WAIT_S = 300
 """Far more than a launcher needs to clear up, on however busy a machine."""
 
 SCENARIO = """
@@ -42,7 +44,8 @@ def main():
             _charge(ask, n, keyed=True)
             open(f"done-{n}", "w").close()
         if n == 1:
-            open(os.environ["GATE"]).read()  # until the test lets this attempt go on
+            with open(os.environ["GATE"], "rb", buffering=0) as gate:
+                gate.read(1)  # until the test lets this attempt go on
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
 
@@ -57,7 +60,7 @@ class Exploration:
     """A running ``chaoskit run``; its attempts stop at a gate, one after the other."""
 
     def __init__(self, folder: Path) -> None:
-        self.work = folder / "work"
+        self.work, self._runs = folder / "work", folder / "runs"
         self.work.mkdir()
         self._gate = folder / "gate"
         os.mkfifo(self._gate)
@@ -65,7 +68,7 @@ class Exploration:
         head = f"import sys\nsys.path.insert(0, {str(exact)!r})\n"
         (folder / "task.py").write_text(head + SCENARIO.replace("GATE_PATH", str(self._gate)))
         words = [sys.executable, "-m", "chaoskit.cli.main", "run", str(folder / "task.py")]
-        words += ["--mechanisms", "calls", "--jobs", "1", "--runs", str(folder / "runs"), "-q"]
+        words += ["--mechanisms", "calls", "--jobs", "1", "--runs", str(self._runs), "-q"]
         self._log = (folder / "log").open("w+")
         self.process = subprocess.Popen(
             [*words, "--work-dir", str(self.work)],
@@ -76,24 +79,26 @@ class Exploration:
         threading.Thread(target=self._open_at_the_end, daemon=True).start()
 
     def await_one(self) -> int:
-        """Wait until one more attempt stands at the gate; what closing opens it.
-
-        Opening a pipe for writing waits for whoever opens it for reading.
-        """
-        number = os.open(self._gate, os.O_WRONLY)
+        """Wait until one more attempt stands at the gate; what closing opens it."""
+        number = arrive(self._gate)
         assert self.process.poll() is None, "the exploration ended by itself"
         return number
 
     def let_pass(self, attempts: int) -> None:
         """Wait until so many attempts have come to the gate, and open it for each of them."""
         for _ in range(attempts):
-            os.close(self.await_one())
+            let_go(self.await_one())
 
     def _open_at_the_end(self) -> None:
         """Nobody is to wait at the gate for an exploration that has ended."""
         self.process.wait()
         with suppress(OSError):
             os.close(os.open(self._gate, os.O_RDONLY | os.O_NONBLOCK))
+
+    def surveyed(self) -> bool:
+        """Whether the undisturbed runs are behind it."""
+        with Store(find_run(self._runs, "latest")) as store:
+            return store.survey() is not None
 
     def tree(self) -> list[psutil.Process]:
         """Every process of the exploration, and of the task that it is running."""
@@ -153,6 +158,7 @@ def test_an_exploration_that_is_killed_leaves_nothing(
     """While the task waits, or while it goes from stop to stop: all of the tree ends by itself."""
     exploration.let_pass(passed)
     gate = exploration.await_one()
+    assert exploration.surveyed()
     tree = exploration.tree()
     assert len(tree) >= 5, "the command, its worker, the launcher, the task and its child"
     (folder,) = exploration.work.iterdir()

@@ -288,4 +288,4 @@ def test_services_run_alone(module: str) -> None:
         assert effect["what"] == "charge of 42.00 EUR"
     finally:
         process.terminate()
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0

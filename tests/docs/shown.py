@@ -6,7 +6,8 @@ line that begins with `$ ` is a command, up to the next line that does not end w
 what follows it is what it prints. Other blocks are for the eye.
 
 Compared are the words: white space and the width of lines count for nothing, each number stands
-for any number, and `…` for anything at all. A replay token is copied from what was printed last,
+for any number, and `…` for anything at all; what is only said because time has passed, which is up
+to the machine, is left out. A replay token is copied from what was printed last,
 as a reader does, where a command has `ck1-…`.
 """
 
@@ -26,6 +27,12 @@ _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"`([\w./-]+)`:\s*\Z")
 _TOKEN = re.compile(r"ck1-[\w-]{9,}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_WAITING = re.compile(
+    r"^ *(?:two undisturbed runs, \d+ s so far .*"
+    r"|\d+(?: of \d+)? trials(?: in \d+ of \d+ s)?, \d+\.\d/s.*)\n",
+    re.MULTILINE,
+)
+"""What a command says every ten seconds, that nobody looks at a silent terminal for minutes."""
 _RUN = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+-([\w-]+)-[0-9a-f]{4}\b")
 
 
@@ -129,7 +136,7 @@ def told(
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )  # fmt: skip
             status, said = done.returncode, said + done.stdout
-            if problem := difference(deed.shown, done.stdout):
+            if problem := difference(deed.shown, _WAITING.sub("", done.stdout)):
                 return said, f"$ {deed.line}\n{problem}\nIt printed:\n{done.stdout}"
     return said, ""
 

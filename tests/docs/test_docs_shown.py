@@ -66,6 +66,18 @@ def test_what_a_page_says_is_done(tmp_path: Path) -> None:
     assert "gone.txt" in problem
 
 
+def test_what_is_said_because_time_has_passed_is_left_out(tmp_path: Path) -> None:
+    """On a busy machine lines come in between that no page can show; any other line is seen."""
+    said = (
+        *("two undisturbed runs, 10 s so far (more)", "7 of 60 trials, 0.7/s, 2 INVALID"),
+        "8 trials in 12 of 90 s, 0.7/s",
+    )
+    for line in (*said, "7 of 60 trials"):
+        page = f"```console\n$ printf 'one\\n  {line}\\ntwo\\n'\none\ntwo\n```\n"
+        *_, problem = told(page, tmp_path, shell())
+        assert (problem == "") is (line in said), line
+
+
 @given(WORDS)
 def test_the_same_words_are_as_shown(words: list[str]) -> None:
     """A text is as shown, whatever its white space and its numbers are, and with parts left out."""

@@ -15,12 +15,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from chaoskit.campaign.store import Store
+from tests.gates import arrive, let_go
 from tests.marks import rare
 from tests.plugin.chaos_files import LOG, write_files
 
 PR_SET_CHILD_SUBREAPER = 36
 
-WAIT_S = 120
+WAIT_S = 300
 """Far more than a launcher needs to clear up, on however busy a machine."""
 
 GATED = '''
@@ -37,7 +39,8 @@ def main():
         log.write("line 1")
         log.flush()
         if GATE.exists():
-            GATE.read_bytes()
+            with GATE.open("rb", buffering=0) as gate:
+                gate.read(1)
         log.write("line 2")
 
 
@@ -87,13 +90,10 @@ class Session:
         threading.Thread(target=self._open_at_the_end, daemon=True).start()
 
     def await_one(self, passed: int = SURVEYS_AND_ONE_TRIAL) -> list[psutil.Process]:
-        """Let so many attempts pass, wait until the next one stands at the gate; all processes.
-
-        Opening a pipe for writing waits for whoever opens it for reading.
-        """
+        """Let so many attempts pass, wait until the next one stands at the gate; all processes."""
         for _ in range(passed):
-            os.close(os.open(self.gate, os.O_WRONLY))
-        self._standing = os.open(self.gate, os.O_WRONLY)
+            let_go(arrive(self.gate))
+        self._standing = arrive(self.gate)
         assert self.process.poll() is None, self.log.read_text()
         main = psutil.Process(self.process.pid)
         return main.children(recursive=True)
@@ -166,6 +166,8 @@ def test_an_interrupted_session_leaves_nothing_and_is_gone_on_with(
     assert session.left() == []
     session.open_the_gate()
     (run,) = (f for f in (tmp_path / "reports" / "runs").iterdir() if not f.is_symlink())
+    with Store(run) as store:
+        assert store.survey() is not None, "the undisturbed runs were behind it"
     assert "of them before an interruption" in again(tmp_path, *words)
     assert [f for f in run.parent.iterdir() if not f.is_symlink()] == [run]
 
