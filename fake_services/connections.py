@@ -46,9 +46,11 @@ class Connections:
         try:
             async with asyncio.timeout(timeout_s):
                 _, writer = await asyncio.open_connection(host, port)
-                sentinel = writer.get_extra_info("sockname")
-                await self._until(lambda: sentinel in self._peers_seen)
-                writer.close()
+                try:
+                    sentinel = writer.get_extra_info("sockname")
+                    await self._until(lambda: sentinel in self._peers_seen)
+                finally:
+                    writer.close()
                 with suppress(ConnectionError):
                     await writer.wait_closed()
                 await self._until(lambda: not self._open)

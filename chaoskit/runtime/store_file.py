@@ -28,6 +28,8 @@ FORMAT = "2"
 """Written by `_create` and asked for at each opening."""
 DRAFT_SUFFIX = ".chaoskit-draft"
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
+_BUSY_TIMEOUT_S = 30.0
+"""As in `store_postgres_session`. Writers take turns by chance, each waiting for the disk."""
 
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _FIXES = {
@@ -61,7 +63,8 @@ def open_file(path: Path, durability: str, *, create: bool) -> sqlite3.Connectio
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist: make it first")
-    if not path.exists() and marks.read(path) is not None:
+    # The mark first: who makes the store at this moment makes it before its mark.
+    if marks.read(path) is not None and not path.exists():
         raise _gone(path)
     if create and not path.exists():
         try:
@@ -163,6 +166,8 @@ def _create(path: Path) -> None:
         draft.unlink(missing_ok=True)
         with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
             connection.executescript(SCHEMA.format(format=FORMAT, uid=os.urandom(16).hex()))
+            # Not at the first opening: of two at once that change it SQLite refuses one.
+            connection.execute("PRAGMA journal_mode=WAL")
         draft.rename(path)
         if folder is not None:
             os.fsync(folder)
@@ -191,7 +196,11 @@ def _open_whole(path: Path, durability: str) -> sqlite3.Connection:
         raise damaged(path, "it is empty, which no crash of this runtime leaves behind")
     try:
         connection = sqlite3.connect(
-            address(path), uri=True, isolation_level=None, check_same_thread=False
+            address(path),
+            uri=True,
+            timeout=_BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
         )
     except sqlite3.DatabaseError as error:
         raise problem(error, path) or error from error

@@ -101,7 +101,7 @@ async def post(
 ) -> object:
     """One POST: the status, or the name of the error."""
     headers = {**({"Idempotency-Key": key} if key else {}), **(more or {})}
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=300) as client:
         try:
             return (await client.post(f"{url}/notes", content=text, headers=headers)).status_code
         except httpx.TransportError as error:

@@ -44,7 +44,7 @@ class Running:
     def ask(self, path: str, **headers: str) -> httpx.Response:
         """A GET, as a script would send it."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return httpx.get(f"{self.url}{path}", headers=given, timeout=60)
+        return httpx.get(f"{self.url}{path}", headers=given, timeout=300)
 
     def told(self, path: str) -> Any:
         """The JSON of a GET."""
@@ -56,7 +56,7 @@ class Running:
         """A POST with the token, as a script would send it."""
         given = {"chaoskit-page-token": self.environment["CHAOSKIT_PAGE_TOKEN"]}
         given.update({name.replace("_", "-"): value for name, value in headers.items()})
-        return httpx.post(f"{self.url}{path}", json=body, headers=given, timeout=60)
+        return httpx.post(f"{self.url}{path}", json=body, headers=given, timeout=300)
 
     def after(self, version: int) -> JSON:
         """The state once it is newer than ``version``."""
@@ -79,7 +79,7 @@ class Running:
         return SMTP(
             self.environment["CHAOSKIT_SMTP_HOST"],
             int(self.environment["CHAOSKIT_SMTP_PORT"]),
-            timeout=60,
+            timeout=300,
         )
 
     def mail(self, subject: str, text: str = "Hello", html: str = "") -> None:
@@ -109,4 +109,4 @@ def running(folder: Path, *words: str) -> Iterator[Running]:
         yield Running(process)
     finally:
         process.terminate()
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0

@@ -84,7 +84,7 @@ class Running:
 
     def wait(self, what: Coroutine[Any, Any, T]) -> T:
         """The result of something that takes its time."""
-        return asyncio.run_coroutine_threadsafe(what, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result(300)
 
     def do(self, what: Callable[[], T]) -> T:
         """The result of something that does not."""
@@ -97,7 +97,7 @@ class Running:
                 done.set_exception(error)
 
         self._loop.call_soon_threadsafe(on_its_thread)
-        return done.result(60)
+        return done.result(300)
 
     def reset(self, *behaviours: str) -> None:
         """A new world that misbehaves so, with nothing seen of it yet."""
@@ -107,7 +107,7 @@ class Running:
 
     def over(self) -> list[Effect]:
         """Every client has gone: all effects."""
-        assert self.wait(self.service.quiesce(30))
+        assert self.wait(self.service.quiesce(300))
         self.do(self.service.collect)
         return list(self.do(self.service.ledger))
 

@@ -220,7 +220,7 @@ def test_the_refusal_says_which_token_was_seen(tmp_path: Path) -> None:
     async def talk(url: str, _: HttpService) -> object:
         await with_token(url, "a", "7", "nightly")
         headers = {"Chaoskit-Fencing-Token": "6", "Chaoskit-Run": "nightly"}
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=300) as client:
             return (await client.post(f"{url}/notes", content="b", headers=headers)).json()
 
     found, _ = serve(tmp_path, talk, Watcher(), ["fence@notes.*#*"])

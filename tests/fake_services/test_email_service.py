@@ -72,7 +72,7 @@ def serve(
     client: Callable[[Mapping[str, str]], object],
     observer: Recorder | None = None,
     *behaviours: str,
-    quiesce_s: float = 30,
+    quiesce_s: float = 300,
 ) -> list[Effect]:
     """Run ``client`` in a thread against a fresh service until all connections have ended.
 
@@ -99,7 +99,7 @@ def serve(
 
 def connect(at: Mapping[str, str]) -> smtplib.SMTP:
     """The standard library's client."""
-    return smtplib.SMTP(at["smtp_host"], int(at["smtp_port"]), local_hostname="c", timeout=30)
+    return smtplib.SMTP(at["smtp_host"], int(at["smtp_port"]), local_hostname="c", timeout=300)
 
 
 def mail(**headers: str) -> EmailMessage:
@@ -121,7 +121,7 @@ def send(at: Mapping[str, str], times: int = 1) -> None:
 
 def converse(at: Mapping[str, str]) -> socket.socket:
     """Send a whole mail in one go and read nothing."""
-    link = socket.create_connection((at["smtp_host"], int(at["smtp_port"])), timeout=30)
+    link = socket.create_connection((at["smtp_host"], int(at["smtp_port"])), timeout=300)
     link.sendall(CONVERSATION)
     return link
 
@@ -166,6 +166,7 @@ def test_both_doors_book_the_same_effect() -> None:
                 "subject": "Receipt 17",
                 "text": "Thank you.",
             },
+            timeout=300,
         ).raise_for_status()
 
     over_smtp, over_http = serve(client)
@@ -180,7 +181,7 @@ def test_a_mail_sent_over_smtp_is_found_over_http() -> None:
         with connect(at) as smtp:
             smtp.send_message(mail(Message_ID="<17@shop>"))
         query = {"message_id": "<17@shop>"}
-        page = httpx.get(f"{at['url']}/v1/messages", params=query).json()
+        page = httpx.get(f"{at['url']}/v1/messages", params=query, timeout=300).json()
         assert [message["subject"] for message in page["data"]] == ["Receipt 17"]
 
     assert len(serve(client)) == 1
@@ -194,14 +195,17 @@ def test_the_reply_is_with_the_kernel_exactly_when_it_is_said_to_be() -> None:
         service, done = create(), asyncio.Event()
         address = await service.start(observer, ServiceSettings(Path()))
         at = address.placeholders
-        with socket.create_connection((at["smtp_host"], int(at["smtp_port"])), timeout=30) as link:
+        with socket.create_connection((at["smtp_host"], int(at["smtp_port"])), timeout=300) as link:
 
             def at_answering() -> None:
-                lines.append(link.recv(10_000).splitlines())
+                got = b""
+                while b"\r\n354 " not in got or not got.endswith(b"\r\n"):
+                    got += link.recv(10_000)
+                lines.append(got.splitlines())
                 assert not select.select([link], [], [], 0)[0]
 
             def at_answered() -> None:
-                assert select.select([link], [], [], 30)[0]
+                assert select.select([link], [], [], 300)[0]
                 lines.append(link.recv(10_000).splitlines())
                 done.set()
 
@@ -238,7 +242,7 @@ def test_a_lost_reply_is_that_of_the_request_with_this_number_at_either_door() -
 
     def client(at: Mapping[str, str]) -> None:
         payload = {"from": "a@example.com", "to": "b@example.com"}
-        httpx.post(f"{at['url']}/v1/messages", json=payload).raise_for_status()
+        httpx.post(f"{at['url']}/v1/messages", json=payload, timeout=300).raise_for_status()
         with pytest.raises(smtplib.SMTPServerDisconnected):
             send(at)
         send(at)
@@ -289,7 +293,7 @@ def test_nobody_waits_for_a_late_reply_whose_reader_has_gone() -> None:
         link = await asyncio.to_thread(converse, address.placeholders)
         await applied.wait()
         link.close()
-        assert await service.quiesce(30)
+        assert await service.quiesce(300)
         assert observer.seen[-1] == ("answered", 250, False)
         await service.stop()
 
@@ -308,7 +312,7 @@ def test_a_killed_sender_has_sent_what_it_had_sent(tmp_path: Path) -> None:
 
     def client(at: Mapping[str, str]) -> None:
         command = [sys.executable, str(script), at["smtp_host"], at["smtp_port"]]
-        assert subprocess.run(command, timeout=60).returncode == -signal.SIGKILL
+        assert subprocess.run(command, timeout=300).returncode == -signal.SIGKILL
 
     (effect,) = serve(client)
     assert effect.who == "ann@example.com"
@@ -319,7 +323,7 @@ def test_half_a_mail_is_none() -> None:
     observer = Recorder()
 
     def client(at: Mapping[str, str]) -> None:
-        with socket.create_connection((at["smtp_host"], int(at["smtp_port"])), timeout=30) as link:
+        with socket.create_connection((at["smtp_host"], int(at["smtp_port"])), timeout=300) as link:
             link.sendall(CONVERSATION[:-3])
 
     assert serve(client, observer) == []
@@ -339,7 +343,7 @@ def test_odd_talk_does_no_harm(talk: bytes) -> None:
     """After a client that talks nonsense the next one is served, and nothing has failed inside."""
 
     def client(at: Mapping[str, str]) -> None:
-        with socket.create_connection((at["smtp_host"], int(at["smtp_port"])), timeout=30) as link:
+        with socket.create_connection((at["smtp_host"], int(at["smtp_port"])), timeout=300) as link:
             link.sendall(talk + b"QUIT\r\n")
             while link.recv(100_000):
                 pass
@@ -368,7 +372,7 @@ def test_a_long_line_is_a_line() -> None:
     def client(at: Mapping[str, str]) -> None:
         with connect(at) as smtp:
             smtp.sendmail("a@example.com", "b@example.com", f"Subject: Hi\r\n\r\n{body}")
-        found = httpx.get(f"{at['url']}/v1/messages").json()["data"]
+        found = httpx.get(f"{at['url']}/v1/messages", timeout=300).json()["data"]
         assert [message["text"].strip() for message in found] == [body]
 
     serve(client)
@@ -385,7 +389,7 @@ def test_quiesce_waits_for_whoever_is_connected() -> None:
             _, writer = await asyncio.open_connection(at["smtp_host"], port)
             assert not await service.quiesce(0.01)
             writer.close()
-            assert await service.quiesce(30)
+            assert await service.quiesce(300)
         await service.stop()
 
     asyncio.run(world())
@@ -420,7 +424,7 @@ def test_a_taken_port_is_named_and_the_other_door_is_not_left_open(door: str) ->
         with pytest.raises(UsageError, match=rf"\b{taken}\b.*choose another.*or 0"):
             asyncio.run(create().start(Recorder(), settings))
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", free), timeout=30)
+            socket.create_connection(("127.0.0.1", free), timeout=300)
 
 
 @pytest.mark.parametrize("port", ["", "x", "-1", "65536", "²"])

@@ -31,7 +31,8 @@ def with_jobs(talk: Talk, *behaviours: str) -> None:
         assert address.environment == {"CHAOSKIT_JOBS_URL": address.placeholders["url"]}
         service.reset(1, [parse_behaviour(text) for text in behaviours])
         try:
-            async with httpx.AsyncClient(base_url=address.placeholders["url"]) as client:
+            base = address.placeholders["url"]
+            async with httpx.AsyncClient(base_url=base, timeout=300) as client:
                 await talk(client, service)
         finally:
             await service.stop()

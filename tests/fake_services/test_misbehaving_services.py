@@ -40,7 +40,7 @@ def with_service(
         headers = {"Authorization": "Bearer sk_test_1"}
         try:
             base = address.placeholders["url"]
-            async with httpx.AsyncClient(base_url=base, headers=headers) as client:
+            async with httpx.AsyncClient(base_url=base, headers=headers, timeout=300) as client:
                 await talk(client, service, address)
         finally:
             await service.stop()

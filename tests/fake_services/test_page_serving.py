@@ -95,10 +95,10 @@ def test_what_became_of_a_thing_is_shown(page: Running) -> None:
     )
     client.v1.refunds.create({"charge": made.id, "amount": 100})
     jobs = page.environment["CHAOSKIT_JOBS_URL"]
-    job = httpx.post(f"{jobs}/jobs", json={"name": "render", "polls": 1}).json()["id"]
+    job = httpx.post(f"{jobs}/jobs", json={"name": "render", "polls": 1}, timeout=300).json()["id"]
     lines = page.told("/api/effects")["rows"]
     assert [line["state"] for line in lines] == ["partly refunded", "", "queued"]
-    httpx.get(f"{jobs}/jobs/{job}")
+    httpx.get(f"{jobs}/jobs/{job}", timeout=300)
     assert page.told("/api/effects/3")["line"]["state"] == "done"
 
 
@@ -270,14 +270,14 @@ def test_other_sites_can_neither_look_nor_act(page: Running) -> None:
         page.act("/api/reset", {}, host="evil.example"),
         page.act("/api/reset", {}, origin="http://evil.example"),
         page.act("/api/reset", {}, chaoskit_page_token="guessed"),
-        httpx.post(f"{page.url}/api/reset", json={}),
+        httpx.post(f"{page.url}/api/reset", json={}, timeout=300),
     ):
         assert answer.status_code == 403
         assert answer.headers["cross-origin-resource-policy"] == "same-origin"
         assert "access-control-allow-origin" not in answer.headers
     answer = page.act("/api/reset", {}, content_type="text/plain")
     assert answer.status_code == 415
-    assert httpx.options(f"{page.url}/api/reset").status_code == 405
+    assert httpx.options(f"{page.url}/api/reset", timeout=300).status_code == 405
     assert page.told("/api/state")["version"] == before
 
 
@@ -299,7 +299,7 @@ def test_news_is_waited_for(page: Running) -> None:
     """A request for a newer state is answered by the next change, not before it."""
 
     async def go() -> tuple[int, JSON]:
-        async with httpx.AsyncClient(base_url=page.url, timeout=60) as client:
+        async with httpx.AsyncClient(base_url=page.url, timeout=300) as client:
             version = (await client.get("/api/state")).json()["version"]
             waits = asyncio.create_task(
                 client.get("/api/state", params={"after": version, "wait_s": 25})
@@ -317,7 +317,7 @@ def test_more_than_can_wait_are_answered_at_once(page: Running) -> None:
 
     async def go() -> int:
         limits = httpx.Limits(max_connections=None)
-        async with httpx.AsyncClient(base_url=page.url, timeout=60, limits=limits) as client:
+        async with httpx.AsyncClient(base_url=page.url, timeout=300, limits=limits) as client:
             version = (await client.get("/api/state")).json()["version"]
             news = {"after": version, "wait_s": 25}
             many = [
@@ -372,10 +372,12 @@ def test_both_commands_open_it_and_say_where(tmp_path: Path) -> None:
         if opened:
             url = process.stdout.readline().removeprefix("export CHAOSKIT_PAGE_URL=").strip()
             token = process.stdout.readline().removeprefix("export CHAOSKIT_PAGE_TOKEN=").strip()
-            answer = httpx.post(f"{url}/api/reset", json={}, headers={"chaoskit-page-token": token})
+            answer = httpx.post(
+                f"{url}/api/reset", json={}, headers={"chaoskit-page-token": token}, timeout=300
+            )
             assert answer.status_code == 200
         process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=60)
+        rest, _ = process.communicate(timeout=300)
         assert (process.returncode, rest) == (0, "")
 
 

@@ -54,7 +54,7 @@ class Running:
         self._thread.start()
         start = self.service.start(self.observer, ServiceSettings(folder))
         self.url = (
-            asyncio.run_coroutine_threadsafe(start, self._loop).result(10).placeholders["url"]
+            asyncio.run_coroutine_threadsafe(start, self._loop).result(300).placeholders["url"]
         )
 
     def reset(self, *behaviours: str) -> None:
@@ -68,11 +68,11 @@ class Running:
             done.set_result(None)
 
         self._loop.call_soon_threadsafe(on_its_thread)
-        done.result(10)
+        done.result(300)
 
     def stop(self) -> None:
         """End the service and its thread."""
-        asyncio.run_coroutine_threadsafe(self.service.stop(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.service.stop(), self._loop).result(300)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()

@@ -176,7 +176,7 @@ def test_a_statement_can_be_cancelled(database: Running) -> None:
     the interpreter, which the service here needs.
     """
     words = [sys.executable, "-c", CANCELLED, database.url]
-    done = subprocess.run(words, capture_output=True, timeout=60, text=True, check=True)
+    done = subprocess.run(words, capture_output=True, timeout=300, text=True, check=True)
     assert done.stdout == "cancelled\n"
 
 
@@ -292,7 +292,7 @@ def test_what_no_commit_told_of_is_collected(database: Running) -> None:
         client.execute("SELECT hidden()")
     assert database.notes.seen == []
     assert database.do(database.service.ledger) == ()
-    assert database.wait(database.service.quiesce(30))
+    assert database.wait(database.service.quiesce(300))
     assert fields(list(database.do(database.service.collect))) == [
         ("pairs.insert", {"key": "7", "value": "h"})
     ]

@@ -112,7 +112,7 @@ class OwnServer:
         self._loop.close()
 
     def _wait(self, what: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(what, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result(300)
 
 
 def column(address: str, sql: str) -> list[str]:

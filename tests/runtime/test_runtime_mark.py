@@ -170,6 +170,24 @@ def test_a_store_that_has_gone_is_not_made_anew(store: Path, told: Told) -> None
     steps(store, "a")
 
 
+def test_a_store_that_is_being_made_has_not_gone(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who sees that there is none, just before another one makes it and its mark, opens that."""
+    exists = Path.exists
+
+    def meanwhile(path: Path) -> bool:
+        found = exists(path)
+        if path == store and not found:
+            monkeypatch.setattr(Path, "exists", exists)
+            steps(store, "a")
+        return found
+
+    monkeypatch.setattr(Path, "exists", meanwhile)
+    with open_run(store, inputs=None) as run:
+        assert run.step("a", never) == 1
+
+
 def test_another_store_in_its_place_is_refused(store: Path) -> None:
     """A store that was swapped for another one is not that run."""
     steps(store, "a")

@@ -126,10 +126,12 @@ def test_the_one_that_was_cut_is_over_before_anybody_writes(
         rival.execute("SELECT 1 FROM chaoskit.runs FOR UPDATE")
         former.pgconn.send_query(b"UPDATE runs SET cancelled = 'late'")
         former.pgconn.flush()
-        before = former.info.backend_pid
+        # Locks, not pg_stat_activity: a server process is still listed there when it has let go.
+        held, before = "SELECT 1 FROM pg_locks WHERE pid = %s", former.info.backend_pid
+        while not rival.execute(f"{held} AND NOT granted", (before,)).fetchall():
+            pass
         assert run._books.find_run("default") is not None
-        there = rival.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (before,)).fetchall()
-        assert there == []
+        assert rival.execute(held, (before,)).fetchall() == []
         rival.rollback()
         run.step("a", lambda _: 1)
     assert operating.view(address, "default").run.cancelled is None

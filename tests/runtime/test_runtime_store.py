@@ -160,6 +160,8 @@ def test_a_killed_creation_never_shows_a_half_made_store(
     def die(draft: Path, target: Path) -> None:
         seen.append(target.exists())
         assert _rows(draft, STORED_FORMAT) == [(FORMAT,)]
+        # Two first openings at once that both had to change it would be in each other's way.
+        assert _rows(draft, "PRAGMA journal_mode") == [("wal",)]
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
