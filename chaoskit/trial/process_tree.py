@@ -23,7 +23,10 @@ _ROUNDS_MAX = 1000
 _STANDS_STILL = {*"TtZXx", psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE}
 _WAITS_IN_THE_KERNEL = {"D", psutil.STATUS_DISK_SLEEP}
 
-_STOP_TIMEOUT_S = 10.0
+_STOP_TIMEOUT_S = 300.0
+"""Who was sent a signal stops when it gets a processor: on a busy machine one of low priority waits
+for that much longer than 10 s.
+"""
 _DEATH_TIMEOUT_MS = 10_000
 
 _BUSIEST = 20

@@ -88,7 +88,7 @@ class Task:
 
     def ended(self) -> tuple[int, str]:
         """Wait for the end; the exit code and what was written to stderr."""
-        _, errors = self.process.communicate(timeout=60)
+        _, errors = self.process.communicate(timeout=500)
         return self.process.returncode, errors.decode()
 
 

@@ -223,7 +223,7 @@ def test_a_handler_in_the_middle_of_a_crossing_does_not_block(
     tasks.append(begin(source, env=supervisor.env(CHAOSKIT_LINES="1")))
     tasks[0].stopped()
     tasks[0].go()
-    assert tasks[0].process.wait(60) == 0
+    assert tasks[0].process.wait(500) == 0
     assert _lines(supervisor) == [*"2345789", "10", "own"]
 
 
@@ -252,7 +252,7 @@ def test_what_a_handler_raises_reaches_the_task(begin: Begin, supervisor: Superv
     tasks.append(begin(source, env=supervisor.env(CHAOSKIT_LINES="1")))
     tasks[0].stopped()
     tasks[0].go()
-    assert tasks[0].process.wait(60) == 0
+    assert tasks[0].process.wait(500) == 0
 
 
 @pytest.mark.parametrize("present", [True, False])
@@ -302,7 +302,7 @@ def test_other_pythons_cross_the_same_lines(
         environment = listening.env(CHAOSKIT_LINES="1")
         source = PRELUDE + "act(next(generator), own())\nact(act(), kept.update(a=own()))\n"
         task = begin(source, env=environment, python=python)
-        assert task.process.wait(60) == 0
+        assert task.process.wait(500) == 0
         if version < (3, 10):
             assert listening.all() == []
         else:

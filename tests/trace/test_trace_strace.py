@@ -117,7 +117,7 @@ def by_strace(tmp_path: Path) -> list[list[tuple[str, str]]]:
         [*words, sys.executable, "-c", PROGRAM],
         cwd=work,
         check=True,
-        timeout=60,
+        timeout=500,  # it syncs every disk
         capture_output=True,
     )
     seen: dict[str, list[tuple[str, str]]] = {}

@@ -23,7 +23,7 @@ def run_task(tmp_path: Path) -> RunTask:
     """Run a scenario file's source (or a `CommandSpec`) once for each schedule."""
 
     def run(
-        what: str | CommandSpec, schedules: Sequence[str], timeout_s: float = 60.0
+        what: str | CommandSpec, schedules: Sequence[str], timeout_s: float = 300.0
     ) -> list[History]:
         if isinstance(what, str):
             file = tmp_path / f"scenario_{abs(hash(what))}.py"

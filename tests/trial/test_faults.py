@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from chaoskit.model.schedule import Fault
 from chaoskit.model.token import CommandSpec
 from chaoskit.trace.abi import this_abi
 from chaoskit.trial.launching import Launching
+from chaoskit.trial.output import Output
 from chaoskit.trial.watch import Watch
 from tests.trial.conftest import RunTask
 from tests.trial.faulty import (
@@ -204,6 +205,49 @@ def test_a_zombie_repeats_what_its_successor_has_done(run_task: RunTask) -> None
     assert asked(history) == [1, 2, 2, 1]
 
 
+LIMIT_S = 299.0
+"""A time limit that no test waits for; no other limit is as long."""
+
+OverWhenSaid = Callable[[int, set[bytes]], list[float | None]]
+
+
+@pytest.fixture
+def over_when_said(monkeypatch: pytest.MonkeyPatch) -> OverWhenSaid:
+    """The n-th limit of `LIMIT_S` in a trial is over when all of these words were printed, which
+    takes as long as it takes; when the first one would be over at that time is told.
+    """
+    limits: list[asyncio.Timeout] = []
+    first_ends: list[float | None] = []
+    number, missing = 0, set[bytes]()
+    timeout, keep = asyncio.timeout, Output._keep
+
+    def noted(delay: float | None) -> asyncio.Timeout:
+        due = not missing and len(limits) == number
+        limit = timeout(0.0 if due and delay == LIMIT_S else delay)
+        if delay == LIMIT_S:
+            limits.append(limit)
+        return limit
+
+    def kept(output: Output, data: bytes) -> None:
+        keep(output, data)
+        before = len(missing)
+        missing.difference_update([word for word in missing if word in data])
+        if before and not missing:
+            first_ends.append(limits[0].when())
+            if len(limits) > number:
+                limits[number].reschedule(asyncio.get_running_loop().time())
+
+    def begin(which: int, words: set[bytes]) -> list[float | None]:
+        nonlocal number
+        number = which
+        missing.update(words)
+        return first_ends
+
+    monkeypatch.setattr(asyncio, "timeout", noted)
+    monkeypatch.setattr(Output, "_keep", kept)
+    return begin
+
+
 HANGS = """
 if first():
     charge(1)
@@ -215,9 +259,13 @@ else:
 """
 
 
-def test_a_successor_that_hangs_is_killed_and_the_first_one_goes_on(run_task: RunTask) -> None:
+def test_a_successor_that_hangs_is_killed_and_the_first_one_goes_on(
+    run_task: RunTask, over_when_said: OverWhenSaid
+) -> None:
     """It has a time limit of its own; the paused one has all of its time afterwards."""
-    (history,) = run_task(scenario(HANGS), ["pause@payments.charge#1.applied"], timeout_s=6.0)
+    first_ends = over_when_said(1, {b"hangs"})
+    (history,) = run_task(scenario(HANGS), ["pause@payments.charge#1.applied"], timeout_s=LIMIT_S)
+    assert first_ends == [None]
     assert ends(history) == ["2 timeout 9", "1 exit 0"]
     assert said(history, 2) == ["hangs"]
     assert said(history, 1) == ["went on"]
@@ -326,10 +374,13 @@ def test_of_twins_the_one_that_succeeds_counts(
     assert ends(history) == [end]
 
 
-def test_a_twin_that_hangs_ends_with_its_attempt(run_task: RunTask) -> None:
+def test_a_twin_that_hangs_ends_with_its_attempt(
+    run_task: RunTask, over_when_said: OverWhenSaid
+) -> None:
     """The time limit of the attempt is that of both."""
+    over_when_said(0, {b"hangs", b"went on"})
     (history,) = run_task(
-        scenario(HANGS, "attempts_max=1"), ["twin@payments.charge#1.applied"], timeout_s=6.0
+        scenario(HANGS, "attempts_max=1"), ["twin@payments.charge#1.applied"], timeout_s=LIMIT_S
     )
     assert ends(history) == ["1 timeout 9"]
     assert sorted(said(history, 1)) == ["hangs", "went on"]
@@ -494,8 +545,9 @@ if first():
     RUNS_ON
 while Path("pids").read_text().count("\\n") < NUMBER:
     os.sched_yield()
-with open(os.environ["READY"], "w") as ready:
-    ready.write(Path("pids").read_text())
+if first("told"):  # one alone: the reader may be gone before the next has written, which ends it
+    with open(os.environ["READY"], "w") as ready:
+        ready.write(Path("pids").read_text())
 while True:
     signal.pause()
 """
@@ -523,12 +575,14 @@ def test_a_supervisor_that_is_killed_leaves_nothing(
     file.write_text(scenario(body, f"env={{'READY': {str(gate)!r}}}"), encoding="utf-8")
     words = [sys.executable, "-c", ALONE, str(file), str(work), schedule]
     with subprocess.Popen(words, start_new_session=True) as supervisor:
-        with gate.open() as ready:  # until somebody has begun beside the first
-            pids = [int(pid) for pid in ready.read().split()[:number]]
-        runners = [psutil.Process(pid) for pid in set(pids)]
-        assert len(runners) == number
-        launcher = psutil.Process(supervisor.pid).children()
-        assert len(launcher) == 1
-        supervisor.send_signal(signal.SIGKILL)
+        try:
+            with gate.open() as ready:  # until somebody has begun beside the first
+                pids = [int(pid) for pid in ready.read().split()[:number]]
+            runners = [psutil.Process(pid) for pid in set(pids)]
+            assert len(runners) == number
+            launcher = psutil.Process(supervisor.pid).children()
+            assert len(launcher) == 1
+        finally:
+            supervisor.send_signal(signal.SIGKILL)
     assert not psutil.wait_procs([*runners, *launcher], WAIT_S)[1]
     assert not list(work.iterdir())

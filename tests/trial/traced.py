@@ -101,7 +101,7 @@ def with_supervisor(
     what: CommandSpec | Target,
     then: Callable[[Supervisor], Awaitable[None]],
     *,
-    timeout_s: float = 60.0,
+    timeout_s: float = 300.0,
     skip_sleeps: bool = False,
     work_root: Path | None = None,
 ) -> None:
@@ -127,7 +127,7 @@ def traced(
     what: CommandSpec | Target,
     schedules: Sequence[str] = ("none",),
     *,
-    timeout_s: float = 60.0,
+    timeout_s: float = 300.0,
     skip_sleeps: bool = False,
 ) -> list[Ran]:
     """One trial for each schedule, traced."""
