@@ -37,6 +37,7 @@ from chaoskit.model.schedule import Schedule, parse_schedule
 FORMAT = "3"
 FILE = "campaign.sqlite"
 LATEST = "latest"
+_BUSY_TIMEOUT_S = 30.0
 SOAKED_S = "soak.seconds"
 """Under which name the store keeps for how long a soak has gone on."""
 
@@ -111,17 +112,25 @@ class Store:
                 _make(file)
         elif not file.is_file():
             raise UsageError(f"{folder} holds no campaign: there is no {FILE} in it")
-        self._db = sqlite3.connect(file)
-        self._db.execute("PRAGMA busy_timeout = 5000")
-        if writable:
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-        self._check()
-
-    def _check(self) -> None:
+        self._db = sqlite3.connect(file, timeout=_BUSY_TIMEOUT_S)
         try:
+            self._check(writable=writable)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self, *, writable: bool) -> None:
+        try:
+            if writable:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA synchronous = NORMAL")
             found = self.get("format")
         except sqlite3.DatabaseError as broken:
+            if getattr(broken, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY:
+                raise UsageError(
+                    f"{self.folder / FILE} is locked by another program: try again when it "
+                    "has ended"
+                ) from broken
             raise FormatError(f"{self.folder / FILE} is damaged: {broken}") from broken
         if found != FORMAT:
             raise FormatError(

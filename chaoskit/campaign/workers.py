@@ -109,7 +109,11 @@ class Workers(Executor):
                 work.future.set_exception(HarnessError(error))
                 if self._closing.is_set():
                     return
-                process, pipe = self._spawn()
+                try:
+                    process, pipe = self._spawn()
+                except Exception as failed:  # noqa: BLE001 - told to whoever waits for a result
+                    self._refuse(failed)
+                    return
             else:
                 work.future.set_result(result)
         self._retire(process, pipe)
@@ -127,7 +131,12 @@ class Workers(Executor):
     def _spawn(self) -> tuple[Any, Any]:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_life, args=(theirs, os.getpid(), self._goodbye))
-        process.start()
+        # Ctrl-C is the parent's to handle, also before the worker has come so far as to ignore it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self._processes.add(process)
         return process, ours
@@ -144,7 +153,8 @@ class Workers(Executor):
 
 def _life(pipe: Any, parent: int, goodbye: Callable[[], None]) -> None:
     """The life of a worker process: calls in, results out, until the pipe ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # no task inherits that
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -88,3 +90,20 @@ def test_a_campaign_has_its_name_once_it_is_whole(
     with pytest.raises(FormatError, match="is damaged"):
         Store(tmp_path / "half")
     assert (tmp_path / "half" / store.FILE).read_bytes() == b""
+
+
+def test_a_campaign_that_is_locked_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program that holds the file for itself is named as the reason, and the file stays."""
+    monkeypatch.setattr(store, "_BUSY_TIMEOUT_S", 0.0)
+    made, _ = open_campaign(tmp_path, "a", "1111", fresh=True)
+    made.close()
+    with closing(sqlite3.connect(made.folder / store.FILE)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(UsageError, match="is locked by another program") as refused:
+            Store(made.folder)
+        assert not isinstance(refused.value, FormatError)
+    with Store(made.folder) as again:
+        assert again.get("identity") == "1111"

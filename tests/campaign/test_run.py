@@ -21,8 +21,8 @@ from chaoskit.campaign.events import Finished, Started, Surveyed, Surveying, Tri
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store, find_run
-from chaoskit.campaign.workers import Inline, Workers
-from chaoskit.model.errors import HarnessError, UsageError
+from chaoskit.campaign.workers import Inline
+from chaoskit.model.errors import UsageError
 from chaoskit.model.token import CommandSpec, Target
 from chaoskit.reporting.summary import Summary, summarize
 
@@ -158,21 +158,6 @@ def test_one_point_can_be_chosen(tmp_path: Path) -> None:
     assert [f.point for f in only.findings] == ["payments.charge#5.applied"]
     with pytest.raises(UsageError, match=r"payments\.charge#9\.applied"):
         campaign(tmp_path, target, only=("kill@payments.charge#99.applied",))
-
-
-def test_a_worker_that_dies_fails_the_campaign_and_not_the_task() -> None:
-    """A dead worker is the harness's failure, and another one takes its place."""
-    workers = Workers(1)
-    try:
-        with pytest.raises(HarnessError, match="status -9"):
-            workers.submit(_suicide).result(CAMPAIGN_ENDS_WITHIN_S)
-        assert workers.submit(os.getpid).result(CAMPAIGN_ENDS_WITHIN_S) != os.getpid()
-    finally:
-        workers.shutdown()
-
-
-def _suicide() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.exhaustive
