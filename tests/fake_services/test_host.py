@@ -115,6 +115,21 @@ def test_quiesce_waits_for_what_a_dead_sender_had_sent(tmp_path: Path) -> None:
     assert found == 50
 
 
+def test_a_process_that_stood_still_accuses_nobody(tmp_path: Path) -> None:
+    """A pause longer than the whole time, while a sender ends, does not make it one that stays."""
+
+    async def talk(url: str, service: HttpService) -> object:
+        loop = asyncio.get_running_loop()
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))):
+            asked = asyncio.ensure_future(service.quiesce(5.0))
+            await asyncio.sleep(0)  # it has begun
+        told = loop.time
+        setattr(loop, "time", lambda: told() + 60)  # noqa: B010 - a method, in mypy's eyes
+        return await asked
+
+    assert serve(tmp_path, talk, Watcher())[0] is True
+
+
 def test_quiesce_says_when_somebody_stays(tmp_path: Path) -> None:
     """An open connection makes quiesce give up after its time, and say so."""
 
