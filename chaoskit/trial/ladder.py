@@ -27,7 +27,7 @@ from chaoskit.trial.loading import load
 from chaoskit.trial.supervisor import Supervisor
 from chaoskit.trial.workspace import default_root
 
-_PROBE_TIMEOUT_S = 20.0
+_PROBE_TIMEOUT_S = 60.0
 _SHELL = "/bin/sh"
 _WRITES = "echo one > a; echo two > b; echo three > c"
 _LOOKS = "cat a b; ls"
@@ -121,14 +121,15 @@ def clock() -> Rung:
     code = "import time; print(int(time.time()))"
     env = {**os.environ, **faketime.variables(path, _AHEAD_S, os.environ)}
     before = int(time.time())
-    told = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_PROBE_TIMEOUT_S,
-    ).stdout.strip()
+    words = [sys.executable, "-I", "-S", "-c", code]
+    try:
+        done = subprocess.run(
+            words, env=env, capture_output=True, text=True, check=False, timeout=_PROBE_TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired:
+        why = f"with {path} a program did not end in {_PROBE_TIMEOUT_S:g} s; {_UNMOVED}"
+        return Rung("clock", works=False, why=why)
+    told = done.stdout.strip()
     if not told.isdigit() or not before <= int(told) - _AHEAD_S <= int(time.time()):
         return Rung("clock", works=False, why=f"{path} does not move a program's; {_UNMOVED}")
     return Rung("clock", works=True, why=f"a program was a week ahead, by {path}")

@@ -86,6 +86,25 @@ def test_calls_of_a_dead_attempt_are_not_taken_for_those_of_the_next(tmp_path: P
     assert asyncio.run(hear()) == (["its own"], 7, False)
 
 
+@pytest.mark.usefixtures("_played")
+def test_an_answer_that_came_during_a_pause_of_this_process_counts(tmp_path: Path) -> None:
+    """Who stood still for longer than the launcher may take finds its answer, and no error."""
+
+    async def hear() -> bool:
+        loop = asyncio.get_running_loop()
+        launching = Launching(tmp_path, lambda _: None)
+        starting = asyncio.create_task(launching.start(["true"], {}, tmp_path, 0))
+        await asyncio.sleep(0)
+        PlayedLauncher.say({"born": 7}, {"started": 7})
+        told = loop.time
+        setattr(loop, "time", lambda: told() + 3600)  # noqa: B010 - a method, in mypy's eyes
+        ending, _ = await starting
+        launching.close()
+        return ending is not None
+
+    assert asyncio.run(hear())
+
+
 def test_reports_are_heard_in_their_order_when_one_of_them_asks_for_more(tmp_path: Path) -> None:
     """A crossing at which a fault lands has all that was said taken in, in the sender's order."""
 

@@ -160,6 +160,17 @@ def test_the_clock_of_a_program_is_moved_to_see_whether_it_can_be(
         assert "not the program's own" in rung.why
 
 
+def test_a_program_that_does_not_end_with_the_library_is_no_crash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The rung does not work, and says why."""
+    monkeypatch.setattr(faketime, "library", lambda: "/nonexistent/libfaketime.so.1")
+    monkeypatch.setattr(ladder, "_PROBE_TIMEOUT_S", 0.0)
+    rung = ladder.clock()
+    assert not rung.works
+    assert "did not end in 0 s" in rung.why
+
+
 @pytest.mark.skipif(not faketime.library(), reason="libfaketime is not installed")
 def test_where_the_library_is_the_clock_moves() -> None:
     """A program that knows nothing of it is a week ahead."""
