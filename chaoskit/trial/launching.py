@@ -17,9 +17,9 @@ from typing import Any
 from chaoskit.model.errors import HarnessError, ScenarioError
 from chaoskit.trial import process_tree
 
-_LOAD_TIMEOUT_S = 60.0
-_ANSWER_TIMEOUT_S = 20.0
-_GOODBYE_TIMEOUT_S = 10.0
+_LOAD_TIMEOUT_S = 120.0
+_ANSWER_TIMEOUT_S = 120.0
+_GOODBYE_TIMEOUT_S = 120.0
 
 
 class Launching:
