@@ -98,6 +98,12 @@ def test_the_table_says_which_cases_each_broken_scenario_stands_for() -> None:
     assert {name: cases for name, (cases, _) in ROWS.items()} == told
 
 
+def test_the_tables_name_each_scenario_once() -> None:
+    """None is missing, none is there twice, and none has gone."""
+    named = re.findall(r"^\| `((?:broken|sound)/\w+)\.py` \|", README, re.MULTILINE)
+    assert sorted(named) == [f"{file.parent.name}/{file.stem}" for file in (*BROKEN, *SOUND)]
+
+
 def test_the_gallery_covers_every_class_of_real_failures() -> None:
     """At least forty broken scenarios, and one for each of the twelve classes."""
     assert len(BROKEN) >= 40

@@ -7,8 +7,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
 
 from chaoskit.checkers.comparison import counted, subject, times
+from chaoskit.model.effects import Effect
 from chaoskit.model.events import AttemptEnded, EffectApplied, RequestReceived
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Diagnosis, Finding
@@ -144,6 +146,64 @@ def _stuck(finding: Finding, history: History, expectation: Expectation) -> Diag
     )
 
 
+def _wrong_inputs(finding: Finding, history: History, expectation: Expectation) -> Diagnosis:
+    shown = (history.events[index].body for index in finding.witness)
+    strange = next((body.effect for body in shown if isinstance(body, EffectApplied)), None)
+    for _, body in history.effects:
+        if strange is None or expectation.identify(body.effect) not in expectation.counts:
+            continue
+        if again := _made_again(body.effect, strange):
+            return Diagnosis(
+                ORDER,
+                f"the change was made a second time, on its own result: {again}",
+                "write the change and the record of it in one transaction; or store the value that "
+                "is wanted before, instead of changing whatever is there",
+            )
+    return Diagnosis(
+        INPUTS,
+        finding.because,
+        "store each step's inputs and its result, and use the stored ones on resume",
+    )
+
+
+def _made_again(first: Effect, second: Effect) -> str:
+    """What an update did to a row twice, each time by as much ("balance 10, 15, 20"); empty: it did
+    not.
+    """
+    if first.operation != second.operation or first.ref != second.ref:
+        return ""
+    before, between, after = _was(first), _was(second), dict(second.fields)
+    if (
+        not between
+        or before.keys() != between.keys()
+        or not between.items() <= dict(first.fields).items()
+    ):
+        return ""
+    steps = {name: (before[name], between[name], after[name]) for name in between}
+    if not all(_by_as_much(*values) for values in steps.values()):
+        return ""
+    return "; ".join(f"{name} {', '.join(values)}" for name, values in steps.items())
+
+
+def _was(effect: Effect) -> dict[str, str]:
+    """Of the columns that an update changed, what they were."""
+    mark = "was."
+    return {n.removeprefix(mark): value for n, value in effect.fields if n.startswith(mark)}
+
+
+def _by_as_much(one: str, two: str, three: str) -> bool:
+    """Whether the step from ``two`` to ``three`` is that from ``one`` to ``two``: a sum that is
+    added, or a text.
+    """
+    try:
+        return (added := Decimal(two) - Decimal(one)) != 0 and Decimal(three) - Decimal(
+            two
+        ) == added
+    except InvalidOperation:
+        more = two.removeprefix(one)
+        return one + more == two != one and two + more == three
+
+
 def _by_the_fault(history: History) -> Diagnosis | None:
     """What explains a repeat by the sort of fault alone."""
     faults = [body.fault for _, body in history.landed]
@@ -224,9 +284,7 @@ _RULES: dict[str, Callable[[Finding, History, Expectation], Diagnosis | None]] =
     "false_success": _fixed(
         EARLY_FINISH, "make the end of the run a step of its own, with a record of its own"
     ),
-    "wrong_inputs": _fixed(
-        INPUTS, "store each step's inputs and its result, and use the stored ones on resume"
-    ),
+    "wrong_inputs": _wrong_inputs,
     "wrong_binding": _fixed(
         BINDING, "keep each result under the name of its step and its inputs, and look it up there"
     ),

@@ -18,6 +18,7 @@ from chaoskit.checkers.diagnosis import (
     UNREADABLE,
     diagnose,
 )
+from chaoskit.model.effects import Effect, flatten
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Diagnosis, Finding
 from tests.checkers.builder import (
@@ -209,6 +210,53 @@ def test_inputs() -> None:
     found = diagnosed("wrong_inputs", story, expecting(mail("ada", "owes 7")))
     assert found.missing == INPUTS
     assert "text is 'owes None', not 'owes 7'" in found.evidence
+
+
+def change(who: str, **columns: tuple[object, object]) -> Effect:
+    """A row of the database whose columns were changed, from the first value to the second."""
+    now = {name: pair[1] for name, pair in columns.items()}
+    fields = flatten({"name": who, **now, "was": {n: pair[0] for n, pair in columns.items()}})
+    return Effect(service="database", kind="x.update", fields=fields, who=who, ref=who)
+
+
+AGAIN = [
+    ({"balance": (10, 15)}, {"balance": (15, 20)}, "balance 10, 15, 20"),
+    ({"owed": ("0.3", "0.2")}, {"owed": ("0.2", "0.1")}, "owed 0.3, 0.2, 0.1"),
+    ({"log": ("a", "ab")}, {"log": ("ab", "abb")}, "log a, ab, abb"),
+    ({"n": (1, 2), "m": (0, 5)}, {"n": (2, 3), "m": (5, 10)}, "m 0, 5, 10; n 1, 2, 3"),
+]
+NOT_AGAIN = [
+    ({"balance": (10, 15)}, {"balance": (15, 21)}),  # by another sum
+    ({"balance": (10, 15)}, {"balance": (16, 21)}),  # of something else
+    ({"n": (1, 2), "m": (0, 5)}, {"n": (2, 3)}),  # half of it
+    ({"state": ("new", "old")}, {"state": ("old", "gone")}),
+]
+
+
+def changed_by_both(first: Effect, second: Effect) -> Diagnosis:
+    """What is said where the resume makes the second change after the first one."""
+    story = Story().starts().books(first).killed("task.crossing#1")
+    return diagnosed("wrong_inputs", story.starts().books(second).ends(), expecting(first))
+
+
+@pytest.mark.parametrize(("first", "second", "words"), AGAIN)
+def test_a_change_on_its_own_result(
+    first: dict[str, tuple[object, object]], second: dict[str, tuple[object, object]], words: str
+) -> None:
+    """A row was changed by as much once more: it is the order that is wrong, not the inputs."""
+    found = changed_by_both(change("ada", **first), change("ada", **second))
+    assert found.missing == ORDER
+    assert found.evidence == f"the change was made a second time, on its own result: {words}"
+
+
+@pytest.mark.parametrize(("first", "second"), NOT_AGAIN)
+def test_another_change_of_the_same_row(
+    first: dict[str, tuple[object, object]], second: dict[str, tuple[object, object]]
+) -> None:
+    """What is not the same change is a matter of the inputs; so is that of another row."""
+    assert changed_by_both(change("ada", **first), change("ada", **second)).missing == INPUTS
+    again = changed_by_both(change("ada", n=(1, 2)), change("bob", n=(2, 3)))
+    assert again.missing == INPUTS
 
 
 def test_half_applied() -> None:
