@@ -45,6 +45,13 @@ _UNREADABLE_WORDS = re.compile(
 )
 """What readers of Python, Node.js, Go and SQLite say of a text or a file that is not whole."""
 
+_THERE_ALREADY_WORDS = re.compile(
+    r"\b(relation|table|index|column|schema|view|sequence|type) .{1,200} already exists|"
+    r"duplicate key value violates|UNIQUE constraint failed|Duplicate entry '.+' for key",
+    re.IGNORECASE,
+)
+"""What PostgreSQL, SQLite and MySQL say to a statement that makes what is there already."""
+
 
 UNSYNCED_LOSS = Diagnosis(
     "a record that was written and not made durable (class TORN)",
@@ -125,14 +132,25 @@ def _by_other_keys(effects: Sequence[EffectApplied]) -> Diagnosis:
 
 
 def _stuck(finding: Finding, history: History, expectation: Expectation) -> Diagnosis | None:
-    """A record that is not whole, where every attempt says so before it asks a service for
+    """A change that the database refuses to make a second time, as every attempt says.
+
+    Or a record that is not whole, where every attempt says so before it asks a service for
     anything: what it could not read was its own.
     """
     bodies = [history.events[index].body for index in finding.witness]
     ended = [body for body in bodies if isinstance(body, AttemptEnded)]
     said = [telling_line(body.output_tail) for body in ended]
+    if not said or any(body.how != "exit" for body in ended):
+        return None
+    if all(map(_THERE_ALREADY_WORDS.search, said)):
+        return Diagnosis(
+            ORDER,
+            f"the resume made a change that was there already: {said[-1][:QUOTED_CHARACTERS]}",
+            "write the change and the record of it in one transaction; or let it do nothing where "
+            "it is there already (IF NOT EXISTS, ON CONFLICT DO NOTHING)",
+        )
     asking = {body.attempt for _, body in history.requests}
-    if not said or any(body.how != "exit" or body.attempt in asking for body in ended):
+    if any(body.attempt in asking for body in ended):
         return None
     if not all(map(_UNREADABLE_WORDS.search, said)):
         return None

@@ -27,6 +27,7 @@ from tests.checkers.builder import (
     expecting,
     judged,
     mail,
+    row,
     teaches,
     undisturbed,
 )
@@ -266,6 +267,36 @@ def test_half_applied() -> None:
     found = diagnosed("diverged_state", story.leaves({"a.txt": "1"}), expected)
     assert "HALF" in found.missing
     assert found.evidence == "a.txt has other content"
+
+
+THERE_ALREADY = [
+    'psycopg.errors.DuplicateTable: relation "customers" already exists',
+    'ERROR:  duplicate key value violates unique constraint "customers_pkey"',
+    "sqlite3.OperationalError: table customers already exists",
+    "sqlite3.IntegrityError: UNIQUE constraint failed: customers.id",
+    "MySQLdb.IntegrityError: (1062, \"Duplicate entry '1' for key 'PRIMARY'\")",
+]
+
+
+@pytest.mark.parametrize("says", THERE_ALREADY)
+def test_a_change_that_is_there_already(says: str) -> None:
+    """The database refuses to make it twice, at each resume: its record is what is missing."""
+    story = Story().starts().does(ADA).books(row("ada")).killed("payments.charge#1.answered")
+    story.starts().does(BOB).ends(1, says=says).starts().does(BOB).ends(1, says=says)
+    found = diagnosed("stuck", story, expecting(ADA, BOB, row("ada"), row("eve")))
+    assert found.missing == ORDER
+    assert says in found.evidence
+
+
+@pytest.mark.parametrize(
+    "says", ["FileExistsError: run.lock", "the file run.lock already exists", "not there"]
+)
+def test_a_lock_that_is_there_already_is_no_change(says: str) -> None:
+    """Nothing is said where it is not a database that refuses, or not at each resume."""
+    story = Story().starts().does(ADA).killed("payments.charge#1.answered")
+    story.starts().ends(1, says=THERE_ALREADY[0]).starts().ends(1, says=says)
+    [found] = (f for f in judged(story, expecting(ADA, BOB)).findings if f.kind == "stuck")
+    assert found.diagnosis is None
 
 
 TORN_WORDS = [
