@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from decimal import Decimal, InvalidOperation
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import lru_cache
 
-from chaoskit.checkers.comparison import counted, subject, times
+from chaoskit.checkers.comparison import compare, counted, subject, times
 from chaoskit.model.effects import Effect
 from chaoskit.model.events import AttemptEnded, EffectApplied, RequestReceived
 from chaoskit.model.expectation import Expectation
@@ -167,10 +168,9 @@ def _stuck(finding: Finding, history: History, expectation: Expectation) -> Diag
 def _wrong_inputs(finding: Finding, history: History, expectation: Expectation) -> Diagnosis:
     shown = (history.events[index].body for index in finding.witness)
     strange = next((body.effect for body in shown if isinstance(body, EffectApplied)), None)
-    for _, body in history.effects:
-        if strange is None or expectation.identify(body.effect) not in expectation.counts:
-            continue
-        if again := _made_again(body.effect, strange):
+    if strange is not None:
+        before = _expected(history, expectation).get((strange.operation, strange.ref), ())
+        if again := next(filter(None, (_made_again(effect, strange) for effect in before)), ""):
             return Diagnosis(
                 ORDER,
                 f"the change was made a second time, on its own result: {again}",
@@ -184,12 +184,26 @@ def _wrong_inputs(finding: Finding, history: History, expectation: Expectation) 
     )
 
 
-def _made_again(first: Effect, second: Effect) -> str:
-    """What an update did to a row twice, each time by as much ("balance 10, 15, 20"); empty: it did
-    not.
+@lru_cache(maxsize=1)
+def _expected(
+    history: History, expectation: Expectation
+) -> Mapping[tuple[str, str], Sequence[Effect]]:
+    """The expected effects that have happened, by operation and the service's own id.
+
+    The last result is kept, as in `compare`: a trial may have thousands of findings.
     """
-    if first.operation != second.operation or first.ref != second.ref:
-        return ""
+    found: dict[tuple[str, str], list[Effect]] = {}
+    for identity, seen in compare(history, expectation).seen.items():
+        if identity in expectation.counts:
+            effect = seen[0][1].effect
+            found.setdefault((effect.operation, effect.ref), []).append(effect)
+    return found
+
+
+def _made_again(first: Effect, second: Effect) -> str:
+    """What two updates of one row did to it, each by as much ("balance 10, 15, 20"); empty: they
+    did something else.
+    """
     before, between, after = _was(first), _was(second), dict(second.fields)
     if (
         not between
@@ -217,7 +231,7 @@ def _by_as_much(one: str, two: str, three: str) -> bool:
         return (added := Decimal(two) - Decimal(one)) != 0 and Decimal(three) - Decimal(
             two
         ) == added
-    except InvalidOperation:
+    except ArithmeticError:  # no number, or one without bounds
         more = two.removeprefix(one)
         return one + more == two != one and two + more == three
 
