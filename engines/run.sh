@@ -15,23 +15,12 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-chaoskit=${CHAOSKIT:-$here/../.venv/bin/chaoskit}
+engines=$here
+. "$here/environment.sh"
 out=${OUT:-$(mktemp -d)}
-engines=${ENGINES:-langgraph dbos}
+chosen=${ENGINES:-langgraph dbos}
 repeats=${REPEATS:-3}
-[ -x "$chaoskit" ] || { echo "no $chaoskit: run 'make setup' first, or set CHAOSKIT" >&2; exit 2; }
 mkdir -p "$out/work"
-
-# The environment of an engine, made anew when its requirements have changed.
-environment() {
-  wanted=$here/requirements-$1.txt
-  made=$here/.envs/$1
-  cmp -s "$wanted" "$made/requirements.txt" && return
-  echo "installing $1 ..." >&2
-  "${PYTHON:-python3}" -m venv --clear "$made"
-  "$made/bin/python" -m pip install -qq --disable-pip-version-check -r "$wanted"
-  cp "$wanted" "$made/requirements.txt"
-}
 
 # among WORD WORDS: whether it is one of them.
 among() {
@@ -61,7 +50,7 @@ campaign() {
   done
 }
 
-for engine in $engines; do
+for engine in $chosen; do
   environment "$engine"
 done
 
@@ -82,7 +71,7 @@ variants="\
 
 rm -f "$out"/*.json
 echo "$variants" | while IFS='|' read -r number engine variant program runs settings; do
-  among "$engine" "$engines" || continue
+  among "$engine" "$chosen" || continue
   among "$variant" "${VARIANTS:-$variant}" || continue
   campaign "$number" "$engine" "$variant" "$program" "$runs" "$settings" "$@"
 done

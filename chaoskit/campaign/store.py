@@ -37,9 +37,10 @@ from chaoskit.model.schedule import Schedule, parse_schedule
 FORMAT = "3"
 FILE = "campaign.sqlite"
 LATEST = "latest"
-_BUSY_TIMEOUT_S = 30.0
 SOAKED_S = "soak.seconds"
 """Under which name the store keeps for how long a soak has gone on."""
+
+_BUSY_TIMEOUT_S = 30.0
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -114,16 +115,14 @@ class Store:
             raise UsageError(f"{folder} holds no campaign: there is no {FILE} in it")
         self._db = sqlite3.connect(file, timeout=_BUSY_TIMEOUT_S)
         try:
-            self._check(writable=writable)
+            self._check()
+            self._db.execute("PRAGMA synchronous = NORMAL")
         except BaseException:
             self.close()
             raise
 
-    def _check(self, *, writable: bool) -> None:
+    def _check(self) -> None:
         try:
-            if writable:
-                self._db.execute("PRAGMA journal_mode = WAL")
-                self._db.execute("PRAGMA synchronous = NORMAL")
             found = self.get("format")
         except sqlite3.DatabaseError as broken:
             if getattr(broken, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY:

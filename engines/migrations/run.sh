@@ -4,15 +4,9 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-chaoskit=${CHAOSKIT:-$here/../../.venv/bin/chaoskit}
-[ -x "$chaoskit" ] || { echo "no $chaoskit: run 'make setup' first, or set CHAOSKIT" >&2; exit 2; }
-wanted=$here/../requirements-migrations.txt
-made=$here/../.envs/migrations
-if ! cmp -s "$wanted" "$made/requirements.txt"; then
-  "${PYTHON:-python3}" -m venv --clear "$made"
-  "$made/bin/python" -m pip install -qq --disable-pip-version-check -r "$wanted"
-  cp "$wanted" "$made/requirements.txt"
-fi
+engines=$here/..
+. "$engines/environment.sh"
+environment migrations
 
 campaign() {
   status=0
