@@ -44,12 +44,10 @@ class WaveStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundingGivenUp:
-    """The resume of ``schedule`` showed that bounded ones hide something: the trials begin again,
-    and each resume is followed to its end.
-    """
+class SnapshotsGivenUp:
+    """Real kills refuted a snapshot (``why``): the trials begin again, each by a real kill."""
 
-    schedule: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ CampaignEvent = (
     | Surveying
     | Surveyed
     | WaveStarted
-    | BoundingGivenUp
+    | SnapshotsGivenUp
     | SoakStarted
     | TrialDone
     | RepeatsStarted

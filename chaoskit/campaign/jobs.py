@@ -13,15 +13,14 @@ from typing import Any
 
 import msgspec
 
-from chaoskit.campaign.bounding import FULL
-from chaoskit.campaign.trials import Darkroom, Result, plan_of, real_trial, told
+from chaoskit.campaign.trials import Darkroom, Result, real_trial, told
 from chaoskit.model.errors import ChaoskitError, HarnessError, UsageError
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.points import parse_point
 from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.token import Target
-from chaoskit.trial.attempts import FIRST_TIMEOUT_S
+from chaoskit.trial.conduct import FIRST_TIMEOUT_S, Conduct
 from chaoskit.trial.loading import load
 from chaoskit.trial.supervisor import Supervisor
 
@@ -37,9 +36,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     ``expectation`` is the file that holds it, written once and read once by each worker: it may
     be large. ``plan`` is the file with all schedules of the wave, for those who run them from
-    snapshots; ``numbers`` are the places of this job's in it. ``trace``: every call is told of,
-    ``lines``: every line of a Python task.
-    ``resumes``: how far they are followed.
+    snapshots. ``trace``: every call is told of, ``lines``: every line of a Python task.
     ``record``: only look at the first attempt, for which states are equal.
     ``locate``: only see which line of the task is running at these points.
     ``keep`` names the folder for each trial's artefacts, should it fail. ``take``: only so many
@@ -49,7 +46,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     target: Target
     seed: int
     schedules: tuple[str, ...] = ()
-    numbers: tuple[int, ...] = ()
     expectation: str = ""
     plan: str = ""
     timeout_s: float | None = None
@@ -57,7 +53,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     trace: bool = False
     lines: bool = False
     record: bool = False
-    resumes: str = FULL
     skip_sleeps: bool = False
     keep: tuple[str, ...] = ()
     work_root: str = ""
@@ -69,16 +64,14 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
     ``restorable``: every service can go back to a saved world. ``locations``: file, line and
     function of a Python task's own code, by point. ``worlds``: the state after the last fault, by
-    schedule, of what was recorded. ``otherwise`` is a schedule that shows that bounded resumes hide
-    something (`chaoskit.campaign.bounding`). ``error`` is the harness's own failure, with the kind
-    of its class.
+    schedule, of what was recorded. ``error`` is the harness's own failure, with the kind of its
+    class.
     """
 
     results: tuple[Result, ...] = ()
     restorable: bool = False
     locations: dict[str, tuple[str, int, str]] = {}
     worlds: dict[str, str] = {}
-    otherwise: str = ""
     error: str = ""
     error_code: int = 0
 
@@ -119,7 +112,7 @@ class Session:
         self._runner = asyncio.Runner()
         self._key: tuple[Any, ...] = ()
         self._supervisor: Supervisor | None = None
-        self._darkroom: tuple[tuple[str, str], Darkroom] | None = None
+        self._darkroom: tuple[str, Darkroom] | None = None
 
     def perform(self, job: Job) -> Done:
         """Run one job to its end; never raises but for an interrupt."""
@@ -138,15 +131,17 @@ class Session:
         schedules = [parse_schedule(text) for text in job.schedules]
         folders = dict(zip(schedules, job.keep, strict=False))
         expectation = _expectation(job.expectation) if job.expectation else None
-        supervisor.timeout_s = _timeout(job, supervisor, expectation)
+        supervisor.conduct = Conduct(
+            timeout_s=_timeout(job, supervisor, expectation),
+            calls=job.trace,
+            lines=job.lines,
+            skip_sleeps=job.skip_sleeps,
+        )
 
         def keep(schedule: Schedule, history: History) -> None:
             if schedule in folders:
                 _keep(Path(folders[schedule]), supervisor, history, schedule)
 
-        supervisor.tracing = job.trace
-        supervisor.skip_sleeps = job.skip_sleeps
-        supervisor.lines = job.lines
         if job.locate:
             located = await supervisor.locate(map(parse_point, job.locate))
             return Done(
@@ -163,17 +158,14 @@ class Session:
         darkroom = self._darkroom_for(job, supervisor, expectation)
         if job.record:
             return Done(worlds=await darkroom.record())
-        numbered = zip(schedules, job.numbers, strict=True)
-        trials = [await darkroom.trial(s, keep, n) for s, n in numbered]
-        return Done(results=tuple(trials), otherwise=str(darkroom.otherwise or ""))
+        return Done(results=tuple([await darkroom.trial(s, keep) for s in schedules]))
 
     def _darkroom_for(self, job: Job, supervisor: Supervisor, expectation: Expectation) -> Darkroom:
-        """The snapshots that belong to this job's plan, and to how far resumes are followed."""
-        key = job.plan, job.resumes
-        if self._darkroom is None or self._darkroom[0] != key:
+        """The snapshots that belong to this job's plan."""
+        if self._darkroom is None or self._darkroom[0] != job.plan:
             texts = msgspec.json.decode(Path(job.plan).read_bytes(), type=list[str])
-            plan = plan_of([parse_schedule(text) for text in texts])
-            self._darkroom = key, Darkroom(supervisor, plan, expectation, job.resumes)
+            schedules = [parse_schedule(text) for text in texts]
+            self._darkroom = job.plan, Darkroom(supervisor, schedules, expectation, job.seed)
         return self._darkroom[1]
 
     async def _ready(self, job: Job) -> Supervisor:

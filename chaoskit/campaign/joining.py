@@ -11,12 +11,11 @@ from pathlib import Path
 
 import msgspec
 
-from chaoskit.campaign.bounding import BOUNDED, OTHERWISE
 from chaoskit.campaign.judging import judge_again
 from chaoskit.campaign.options import Options, Shard
 from chaoskit.campaign.sharding import CAMPAIGN, plan_of_all, share_of
 from chaoskit.campaign.shrinking import put_shrunken, shrunken_of
-from chaoskit.campaign.store import Store, StoredTrial
+from chaoskit.campaign.store import REFUTED, Store, StoredTrial
 from chaoskit.model.errors import UsageError
 from chaoskit.model.schedule import Schedule, parse_schedule
 
@@ -92,7 +91,6 @@ def _check(parts: Sequence[_Part]) -> None:
             raise UsageError(
                 f"{one} has no trials: its survey proves nothing; chaoskit report {one.folder}"
             )
-    _check_resumes(parts)
     first = parts[0]
     for one, other in combinations(parts, 2):
         if one.shard == other.shard:
@@ -120,21 +118,6 @@ def _why(one: _Part, other: _Part) -> str:
     if differ:
         return f"{', '.join(differ)} differ; run them with the same words but for --shard"
     return "the files of the task differ; run them from the same commit"
-
-
-def _check_resumes(parts: Sequence[_Part]) -> None:
-    """See that none bounded resumes of a task of which another one knows that this hides something.
-
-    Raises:
-        UsageError: one did.
-    """
-    knows = [part for part in parts if part.store.get(OTHERWISE) is not None]
-    bounded = [part for part in parts if part.store.get("resumes") == BOUNDED]
-    if knows and bounded:
-        raise UsageError(
-            f"{knows[0]} saw that bounded resumes hide something of this task, and {bounded[0]} "
-            "has them: run all shards with --resumes full"
-        )
 
 
 def _check_plans(one: _Part, other: _Part) -> None:
@@ -180,10 +163,8 @@ def _fill(whole: Store, parts: Sequence[_Part]) -> None:
         value = first.store.get(key)
         if value is not None:
             whole.put(key, value)
-    ways = [part.store.get("resumes") or "" for part in parts]
-    whole.put("resumes", BOUNDED if BOUNDED in ways else ways[0])
-    for otherwise in filter(None, (part.store.get(OTHERWISE) for part in parts)):
-        whole.put(OTHERWISE, otherwise)
+    for refuted in filter(None, (part.store.get(REFUTED) for part in parts)):
+        whole.put(REFUTED, refuted)
     _fill_trials(whole, parts)
     whole.put_locations({p: at for part in parts for p, at in part.store.locations().items()})
     shrunken = {

@@ -44,7 +44,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     times: int = 0
     depth: int = 1
     snapshots: bool = True
-    resumes: str = "full"
     skip_sleeps: bool = False
     power_loss: bool = False
     faults: tuple[str, ...] = ()

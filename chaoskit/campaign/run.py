@@ -11,11 +11,10 @@ from pathlib import Path
 import msgspec
 
 from chaoskit.campaign.batches import Batch, singles, together
-from chaoskit.campaign.bounding import BOUNDED, FULL, OTHERWISE
 from chaoskit.campaign.events import (
-    BoundingGivenUp,
     CampaignEvent,
     Finished,
+    SnapshotsGivenUp,
     Started,
     Surveyed,
     Surveying,
@@ -36,7 +35,7 @@ from chaoskit.campaign.sharding import (
 )
 from chaoskit.campaign.soaking import Soaking, soak_of
 from chaoskit.campaign.starting import survey_of
-from chaoskit.campaign.store import Store, StoredTrial, identity, open_campaign
+from chaoskit.campaign.store import REFUTED, Store, StoredTrial, identity, open_campaign
 from chaoskit.campaign.trials import Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
@@ -102,7 +101,7 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
             if own is not None:
                 own.shutdown(cancel_futures=True)
                 own = None
-            nothing = store.known() <= {str(Schedule())} and store.get(OTHERWISE) is None
+            nothing = store.known() <= {str(Schedule())} and store.get(REFUTED) is None
             if isinstance(error, UsageError) and nothing:
                 store.discard()  # nothing was learnt, and the same words would fail again
             raise
@@ -132,7 +131,6 @@ class _Campaign:
         self._expectation: Expectation | None = None
         self._why_real = ""
         self._plan_file = ""
-        self._resumes = options.resumes
 
     def events(self) -> Iterator[CampaignEvent]:
         first, second, expectation = yield from self._survey()
@@ -154,23 +152,20 @@ class _Campaign:
         yield self._finish(self._why)
 
     def _explore(self, wave: list[Schedule]) -> Iterator[CampaignEvent]:
-        """The waves; and again with full resumes, if bounded ones are seen to hide something."""
-        if not self._store.get(OTHERWISE):
-            self._store.put("resumes", self._resumes)
-            yield from self._waves(wave)
-        otherwise = self._store.get(OTHERWISE)
-        if not otherwise:
-            return
-        if self._store.get("resumes") == BOUNDED:
-            if self._out_of_time():
-                self._why = self._time_limit
-                return
-            yield BoundingGivenUp(otherwise)
-            self._store.forget(_distrusted(self._store))
-            self._store.put("resumes", FULL)
-            self._known = self._store.known()
-        self._resumes = FULL
+        """The waves; and again by real kills, if these are seen to refute a snapshot."""
         yield from self._waves(wave)
+        refuted = self._store.get(REFUTED)
+        if not refuted or self._why_real:
+            return
+        yield SnapshotsGivenUp(refuted)
+        self._give_up_snapshots(refuted)
+        yield from self._waves(wave)
+
+    def _give_up_snapshots(self, why: str) -> None:
+        """Only trials by real kills of the first wave are kept; they count as before."""
+        self._store.forget(t for t in self._store.trials() if t.wave > 1 or not t.real)
+        self._known = self._store.known()
+        self._put_way(why)
 
     def _waves(self, wave: list[Schedule]) -> Iterator[CampaignEvent]:
         """One wave after the other, as long as nothing stands against it."""
@@ -186,8 +181,8 @@ class _Campaign:
 
     @property
     def _in_vain(self) -> bool:
-        """Whether resumes are bounded that are to be followed to their end, as is known by now."""
-        return self._resumes != FULL and self._store.get(OTHERWISE) is not None
+        """Whether snapshots are used that are refuted by now."""
+        return not self._why_real and self._store.get(REFUTED) is not None
 
     def _soak(
         self, first: History, second: History, expectation: Expectation
@@ -270,6 +265,8 @@ class _Campaign:
         why = ""
         if not self._options.snapshots:
             why = "as asked for"
+        elif refuted := self._store.get(REFUTED):
+            why = refuted
         elif self._store.get("restorable") != "yes":
             why = "a service cannot go back to a saved world"
         elif not expectation.ordered:
@@ -278,10 +275,11 @@ class _Campaign:
             outside = noted((first, second), OUTSIDE)
             if outside:
                 why = f"the task changes what is not restored: {', '.join(outside[:3])}"
+        self._put_way(why)
+
+    def _put_way(self, why: str) -> None:
         self._why_real = why
         self._store.put("real", why)
-        if why:
-            self._resumes = FULL
 
     def _found(self, first: History, second: History) -> list[Point]:
         """The points that both undisturbed runs pass, counted for the report."""
@@ -315,8 +313,9 @@ class _Campaign:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 batch, done = running.pop(future), _done(future)
-                if done.otherwise and not self._in_vain:
-                    self._store.put(OTHERWISE, done.otherwise)
+                refuted = next((r.refuted for r in done.results if r.refuted), "")
+                if refuted and not self._in_vain:
+                    self._store.put(REFUTED, refuted)
                     batches.clear()
                     for queued in [other for other in running if other.cancel()]:
                         del running[queued]
@@ -408,7 +407,6 @@ class _Campaign:
         return msgspec.structs.replace(
             self._surveys(),
             schedules=tuple(str(schedule) for _, schedule in batch),
-            numbers=tuple(position for position, _ in batch),
             expectation=str(self._store.expectation_file),
             plan=self._plan_file,
             trace="calls" in self._options.mechanisms and wave < self._options.depth,
@@ -424,22 +422,11 @@ class _Campaign:
             trace="calls" in self._options.mechanisms,
             lines="lines" in self._options.mechanisms,
             skip_sleeps=self._options.skip_sleeps,
-            resumes=self._resumes,
             work_root=self._options.work_root,
         )
 
     def _submit(self, job: Job) -> Future[bytes]:
         return self._executor.submit(perform, msgspec.msgpack.encode(job))
-
-
-def _distrusted(store: Store) -> Iterator[StoredTrial]:
-    """What is run again when bounding is given up: all but findings of resumes that ran to their
-    end. Waves after the first one are planned by what is run again.
-    """
-    for trial in store.trials():
-        kept = trial.wave == 1 and trial.judgement.findings
-        if trial.wave > 0 and not (kept and not store.history(trial.schedule).bounded):
-            yield trial
 
 
 def _done(future: Future[bytes]) -> Done:

@@ -37,6 +37,9 @@ from chaoskit.model.schedule import Schedule, parse_schedule
 FORMAT = "3"
 FILE = "campaign.sqlite"
 LATEST = "latest"
+REFUTED = "refuted"
+"""Under which name the store keeps how real kills refuted a snapshot."""
+
 SOAKED_S = "soak.seconds"
 """Under which name the store keeps for how long a soak has gone on."""
 

@@ -1,34 +1,37 @@
 """How a worker runs the trials of a job: each by a real kill, or from snapshots of one run.
 
-A snapshot is the durable world at a point: the work folder and the services' worlds, copied while
-the task stands still there. What a SIGKILL leaves behind is just that, so going on from the copy is
-the trial without the part before the kill. Points with equal worlds share one resume. Two guards
-keep it honest: every failure (the same findings by the same kind of fault) is shown once more by a
-real kill, whose result is the one that counts; and so is a sample of what was found right.
+A snapshot is the durable world at a point: the files and the services' worlds, copied while the
+task stands still there. Going on from the copy is the trial without the part before the kill.
+Points with equal worlds share one resume.
+
+Two guards keep it honest. Every failure (the same findings by the same kind of fault) is shown once
+more by a real kill, whose result is the one that counts. Of every class of points one trial that
+was found right is run by a real kill as well. Where a copy disagrees with real kills that agree
+among themselves, the snapshots are refuted: the campaign begins again by real kills.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
-from copy import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import msgspec
 
-from chaoskit.campaign.bounding import BOUNDED, FULL, Bounding, Plan, Run
 from chaoskit.campaign.repeating import REPEATS, like, summed
 from chaoskit.checkers.check import judge
+from chaoskit.explore.classes import class_of, representatives
 from chaoskit.explore.landed import found_nothing
 from chaoskit.model.events import Event, FaultLanded, renumbered
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Fault, Schedule
-from chaoskit.trial.horizon import Horizon
 from chaoskit.trial.snapshots import Album, Snapshot, scene
 from chaoskit.trial.supervisor import Resumed, Supervisor
+
+Plan = Mapping[Schedule, Sequence[Fault]]
+"""For each beginning that schedules share, their last faults."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +39,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     ``real`` says that a process was killed for it, not only looked at. ``world`` names the durable
     state from which the last resume began, where a copy was taken of it; ``shared`` says that this
-    resume was run for another point with the same state.
+    resume was run for another point with the same state. ``refuted``, where it is not empty, says
+    how a copy of the world was proved wrong by real kills.
     """
 
     history: bytes
@@ -45,13 +49,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     real: bool = True
     world: str = ""
     shared: bool = False
+    refuted: str = ""
 
 
 DOUBT = "a copy of the world"
 """How the reason begins where a snapshot and a real kill disagree."""
-
-SAMPLE_EVERY = 64
-"""Of the trials that a copy calls VALID one in so many is run by a real kill as well."""
 
 Keep = Callable[[Schedule, History], None]
 """Called after a real trial that has findings, while its work folder is still there."""
@@ -66,32 +68,18 @@ def told(history: History) -> Result:
 
 
 async def real_trial(
-    supervisor: Supervisor,
-    schedule: Schedule,
-    expectation: Expectation,
-    keep: Keep,
-    bounding: Bounding | None = None,
+    supervisor: Supervisor, schedule: Schedule, expectation: Expectation, keep: Keep
 ) -> Result:
-    """Run ``schedule`` by real kills, its last resume as far as ``bounding`` says, and judge it."""
+    """Run ``schedule`` by real kills, and judge it."""
     for left in reversed(range(TRIES)):
-        run = partial(supervisor.run, schedule)
-        history, judgement = await _judged(schedule, run, expectation, bounding)
+        history = await supervisor.run(schedule)
         whole = len(history.landed) == schedule.kills or found_nothing(history, schedule)
         if whole or schedule.timed or not left:
             break  # where threads race, a point may be passed in one run and not in the next
+    judgement = judge(history, expectation, schedule)
     if judgement.findings:
         keep(schedule, history)
     return _result(history, judgement, real=True)
-
-
-async def _judged(
-    schedule: Schedule, run: Run, expectation: Expectation, bounding: Bounding | None
-) -> tuple[History, Judgement]:
-    """Run a trial and judge it."""
-    if bounding is not None:
-        return await bounding.follow(schedule, run)
-    history = await run(None)
-    return history, judge(history, expectation, schedule)
 
 
 def plan_of(schedules: Sequence[Schedule]) -> Plan:
@@ -111,23 +99,19 @@ def plan_of(schedules: Sequence[Schedule]) -> Plan:
 class _Twin:
     """A resume that was run: from where in its history on it is the same for an equal world.
 
-    ``history`` is packed: there may be tens of thousands of them; ``bounded`` says that a part of
-    it was taken from the undisturbed run.
+    ``history`` is packed: there may be tens of thousands of them.
     """
 
     events: int
     at_us: int
     number: int
     history: bytes
-    bounded: bool
 
     @classmethod
     def of(cls, snapshot: Snapshot, history: History) -> _Twin:
         """The resume that began at ``snapshot``."""
-        at_us = snapshot.events[-1].at_us if snapshot.events else 0
         packed = zlib.compress(history.encode(), 1)
-        number = next(copy(snapshot.numbers))
-        return cls(len(snapshot.events), at_us, number, packed, history.bounded)
+        return cls(snapshot.log.length, snapshot.log.at_us, snapshot.number, packed)
 
     def unpacked(self) -> History:
         """Its history."""
@@ -138,79 +122,85 @@ class Darkroom:
     """The snapshots of one supervisor for one plan, and what was learnt from each state."""
 
     def __init__(
-        self, supervisor: Supervisor, plan: Plan, expectation: Expectation, resumes: str = FULL
+        self,
+        supervisor: Supervisor,
+        schedules: Sequence[Schedule],
+        expectation: Expectation,
+        seed: int,
     ) -> None:
-        """With ``resumes`` bounded they are followed as `chaoskit.campaign.bounding` says."""
+        """``schedules`` are all of a wave; ``seed`` picks those that real kills check."""
         self._supervisor = supervisor
-        self._plan = plan
+        self._plan = plan_of(schedules)
         self._expectation = expectation
         self._albums: dict[Schedule, Album] = {}
         self._twins: dict[tuple[bytes, int], _Twin] = {}
         self._confirmed: set[tuple[str, frozenset[str]]] = set()
-        self._bounding: Bounding | None = None
-        if resumes == BOUNDED:
-            self._bounding = Bounding(
-                supervisor.world.reader, supervisor.end_state, plan, expectation
-            )
-        self._learnt = False
+        self._sample = representatives(schedules, seed)
+        self._unchecked: set[str] = set()
 
-    @property
-    def otherwise(self) -> Schedule | None:
-        """See `Bounding.otherwise`."""
-        return self._bounding.otherwise if self._bounding is not None else None
-
-    async def trial(self, schedule: Schedule, keep: Keep, number: int) -> Result:
+    async def trial(self, schedule: Schedule, keep: Keep) -> Result:
         """Run ``schedule`` from a snapshot if that can be done, by real kills otherwise.
 
         Args:
             schedule: the faults.
             keep: see `Keep`.
-            number: of the trial in the plan; some numbers are also run by real kills.
         """
-        supervisor, expectation, bounding = self._supervisor, self._expectation, self._bounding
-        if bounding is not None and not self._learnt:
-            self._learnt = True
-            await self._learn_first(bounding)
+        supervisor, expectation = self._supervisor, self._expectation
         snapshot = await self._snapshot(schedule)
         if snapshot is None:
             return await real_trial(supervisor, schedule, expectation, keep)
-        (fault,) = schedule.attempts[-1]
         key = (snapshot.world, len(schedule.attempts))
-        twin = self._twin(key, schedule)
+        late = schedule.attempts[-1][0].is_late
+        twin = None if late else self._twins.get(key)
         if twin is not None:
             history = _retold(snapshot, schedule, twin)
-            judgement = judge(history, expectation, schedule)
         else:
-            run = partial(supervisor.resume, snapshot, schedule)
-            history, judgement = await _judged(schedule, run, expectation, bounding)
+            history = await supervisor.resume(snapshot, schedule)
+            if not late:
+                self._twins[key] = _Twin.of(snapshot, history)
+        judgement = judge(history, expectation, schedule)
         result = msgspec.structs.replace(
             _result(history, judgement, real=False),
             world=snapshot.world.hex(),
             shared=twin is not None,
         )
-        if twin is None and not fault.is_late:
-            self._twins[key] = _Twin.of(snapshot, history)
-        failure = (fault.action, frozenset(f.fingerprint for f in judgement.roots))
-        unseen = judgement.verdict != "VALID" and failure not in self._confirmed
-        if unseen or number % SAMPLE_EVERY == 0:
-            truth = await real_trial(supervisor, schedule, expectation, keep, bounding)
-            if _agree(judgement, truth):
-                self._confirmed.add(failure)
-                return msgspec.structs.replace(truth, world=result.world, shared=result.shared)
-            again = [
-                await real_trial(supervisor, schedule, expectation, keep, bounding)
-                for _ in range(REPEATS)
-            ]
-            return doubted(schedule, judgement, truth, again)
-        return result
+        if not self._is_to_be_checked(schedule, judgement):
+            return result
+        return await self._checked(schedule, judgement, result, keep)
 
-    def _twin(self, key: tuple[bytes, int], schedule: Schedule) -> _Twin | None:
-        """A resume from an equal world; none that was bounded where it is to be followed."""
-        twin = self._twins.get(key)
-        if schedule.attempts[-1][0].is_late or twin is None:
-            return None
-        wanted = twin.bounded and self._bounding is not None and self._bounding.follows(schedule)
-        return None if wanted else twin
+    def _is_to_be_checked(self, schedule: Schedule, judgement: Judgement) -> bool:
+        """Whether a real kill looks at a trial, too: one of each failure, and one that was found
+        right of each class of points.
+        """
+        if judgement.verdict != "VALID":
+            if schedule in self._sample:
+                self._unchecked.add(class_of(schedule))  # another one of its class, then
+            return _failure(schedule, judgement) not in self._confirmed
+        if schedule in self._sample:
+            return True
+        if (name := class_of(schedule)) in self._unchecked:
+            self._unchecked.discard(name)
+            return True
+        return False
+
+    async def _checked(
+        self, schedule: Schedule, judgement: Judgement, result: Result, keep: Keep
+    ) -> Result:
+        """What a real kill says of a trial; where it disagrees with the copy, what several say."""
+        supervisor, expectation = self._supervisor, self._expectation
+        truth = await real_trial(supervisor, schedule, expectation, keep)
+        if _agree(judgement, truth):
+            self._confirmed.add(_failure(schedule, judgement))
+            return msgspec.structs.replace(truth, world=result.world, shared=result.shared)
+        again = [await real_trial(supervisor, schedule, expectation, keep) for _ in range(REPEATS)]
+        if truth.judgement is not None and all(_agree(truth.judgement, one) for one in again):
+            seen, real = _kinds(judgement), _kinds(truth.judgement)
+            why = (
+                f"{DOUBT} at {schedule} showed {seen or 'nothing'}, and {REPEATS + 1} real kills "
+                f"there showed {real or 'nothing'}"
+            )
+            return msgspec.structs.replace(truth, refuted=why)
+        return doubted(schedule, judgement, truth, again)
 
     async def record(self) -> dict[str, str]:
         """Look at the first attempt.
@@ -223,18 +213,6 @@ class Darkroom:
         faults = (fault for fault in self._plan.get(Schedule(), ()) if not fault.is_late)
         known = ((fault, album.get(scene(fault))) for fault in faults)
         return {str(Schedule(((f,),))): s.world.hex() for f, s in known if s is not None}
-
-    async def _learn_first(self, bounding: Bounding) -> None:
-        """What a resume leaves different though nothing is wrong, by some that run to their end."""
-        album = await self._album(Schedule())
-        faults = [fault for fault in album if not fault.is_power]
-        for at in (0.0, 0.34, 0.67):
-            if not faults:
-                return
-            fault = faults[int(at * len(faults))]
-            schedule = Schedule(((fault,),))
-            run = partial(self._supervisor.resume, album[fault], schedule)
-            await bounding.follow(schedule, run, whole=True)
 
     async def _snapshot(self, schedule: Schedule) -> Snapshot | None:
         """The world at the last fault; None where a real kill is needed."""
@@ -256,12 +234,7 @@ class Darkroom:
             since = Resumed(snapshot, before)
             self._forget(len(before.attempts))
         faults = self._plan.get(before, ())
-        learn, horizon = None, None
-        if self._bounding is not None:
-            learn = self._bounding.undisturbed if since is None else None
-            if since is not None:
-                horizon = Horizon(self._bounding.undisturbed, lambda _: False, how="gently")
-        album = self._albums[before] = await self._supervisor.record(faults, since, learn, horizon)
+        album = self._albums[before] = await self._supervisor.record(faults, since)
         return album
 
     def _forget(self, depth: int) -> None:
@@ -269,8 +242,13 @@ class Darkroom:
         for old in [s for s in self._albums if len(s.attempts) >= depth]:
             del self._albums[old]
         kept = [s for album in self._albums.values() for s in album.values()]
-        undisturbed = self._bounding.undisturbed.trees if self._bounding is not None else ()
-        self._supervisor.world.keep_only(kept, undisturbed)
+        self._supervisor.world.keep_only(kept)
+
+
+def _failure(schedule: Schedule, judgement: Judgement) -> tuple[str, frozenset[str]]:
+    """What makes failures the same: the kind of fault, and what it showed."""
+    (fault,) = schedule.attempts[-1]
+    return fault.action, frozenset(finding.fingerprint for finding in judgement.roots)
 
 
 def _agree(judgement: Judgement, truth: Result) -> bool:
@@ -320,8 +298,8 @@ def _retold(snapshot: Snapshot, schedule: Schedule, twin: _Twin) -> History:
 
     The events up to the kill are this trial's own; those after it are its twin's, renumbered.
     """
-    shift = next(copy(snapshot.numbers)) - twin.number
-    events = list(snapshot.events)
+    shift = snapshot.number - twin.number
+    events = snapshot.log.so_far()
     (fault,) = schedule.attempts[-1]
     late_us = (events[-1].at_us if events else 0) - twin.at_us
     for event in twin.unpacked().events[twin.events :]:

@@ -4,7 +4,6 @@ contract.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from chaoskit.checkers.binding import mixtures
@@ -42,17 +41,6 @@ def duplicate_effect(history: History, expectation: Expectation) -> Iterator[Fin
             because=f"{_by_attempt(seen)}{_keys(seen)}",
             witness=tuple(index for index, _ in seen),
         )
-
-
-def breaks_the_contract(effects: Sequence[Effect], expectation: Expectation) -> bool:
-    """Whether an effect has happened more often than is allowed, whatever else may follow."""
-    counts = Counter(map(expectation.identify, effects))
-    return any(
-        number > expectation.counts[identity]
-        and expectation.contract.guarantee(identity.operation) != "at-least-once"
-        for identity, number in counts.items()
-        if identity in expectation.counts
-    )
 
 
 def wrong_inputs(history: History, expectation: Expectation) -> Iterator[Finding]:

@@ -19,10 +19,10 @@ from rich.progress import (
 )
 
 from chaoskit.campaign.events import (
-    BoundingGivenUp,
     CampaignEvent,
     Finished,
     RepeatsStarted,
+    SnapshotsGivenUp,
     SoakStarted,
     Started,
     Surveyed,
@@ -93,7 +93,7 @@ class Live:
             case Finished():
                 pass
             case _:
-                if isinstance(event, BoundingGivenUp):
+                if isinstance(event, SnapshotsGivenUp):
                     self._begin_again()
                 if line := _line(event):
                     self._say(line)
@@ -151,7 +151,7 @@ class Live:
             self._console.print(f"  {line}", style="dim")
 
 
-def _line(event: Started | Surveying | Surveyed | BoundingGivenUp | RepeatsStarted) -> str:
+def _line(event: Started | Surveying | Surveyed | SnapshotsGivenUp | RepeatsStarted) -> str:
     """What is said of an event that is told in a line, if anything."""
     match event:
         case Started():
@@ -168,10 +168,7 @@ def _line(event: Started | Surveying | Surveyed | BoundingGivenUp | RepeatsStart
                 f"surveyed twice: {len(event.expectation.order)} effects, {event.points} points, "
                 f"{event.expectation.seconds:.2f} s a run"
             )
-        case BoundingGivenUp():
-            return (
-                f"after {event.schedule} a resume did not go on as the undisturbed run did: once "
-                "more, with every resume followed to its end"
-            )
+        case SnapshotsGivenUp():
+            return f"{event.why}: starting again, each trial a real kill"
         case RepeatsStarted():
             return f"{event.schedules} failed schedules, {event.times} times more each"

@@ -130,13 +130,6 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
     show_default=True,
     help="Go on from copies of the world where that is exact; see above.",
 )
-@click.option(
-    "--resumes",
-    type=click.Choice(["full", "bounded"]),
-    default="full",
-    show_default=True,
-    help="Follow resumes to their end, or only until all is as in the undisturbed run.",
-)
 @click.option("--soak", metavar="TIME", help="Instead: random schedules for 90s, 10m, 1h.")
 @click.option(
     "--shrink/--no-shrink",
@@ -218,7 +211,6 @@ def run(ctx: click.Context, /, **given: object) -> int:
         faults=kinds_from(str(given["faults"])),
         power_loss=_with_calls("--power-loss", bool(given["power_loss"]), chosen),
         kill=_kill(str(given["kill"])),
-        resumes=str(given["resumes"]),
         skip_sleeps=_with_calls("--skip-sleeps", bool(given["skip_sleeps"]), chosen),
         timeout_s=_finite(given["timeout"]),
         only=tuple(_as_schedule(text) for text in _texts(given["only"])),

@@ -14,11 +14,9 @@ from typing import Literal, get_args
 
 from chaoskit.model.errors import unknown_name
 from chaoskit.model.events import (
-    Body,
     CallSeen,
     Crossed,
     RequestReceived,
-    ResumeBounded,
     TraceNoted,
 )
 from chaoskit.model.history import History
@@ -70,7 +68,7 @@ def window_of(request: RequestReceived, window: Window) -> WindowPoint:
 def points(history: History, mechanisms: Sequence[Mechanism], attempt: int = 1) -> list[Point]:
     """Every call, window and crossing of one attempt, in the order in which it passed them."""
     found: dict[Point, None] = {}
-    bodies = _followed(history, attempt)
+    bodies = [e.body for e in history.events if getattr(e.body, "attempt", None) == attempt]
     calls = [body for body in bodies if isinstance(body, CallSeen)]
     mapped = any(isinstance(body, TraceNoted) and body.what == MAPPED for body in bodies)
     for body in bodies:
@@ -87,19 +85,6 @@ def points(history: History, mechanisms: Sequence[Mechanism], attempt: int = 1) 
         ):
             found[CrossingPoint(body.name, body.ordinal)] = None
     return list(found)
-
-
-def _followed(history: History, attempt: int) -> list[Body]:
-    """What an attempt was seen to do; not what was only taken for its rest."""
-    found: list[Body] = []
-    for event in history.events:
-        body = event.body
-        if getattr(body, "attempt", None) != attempt:
-            continue
-        if isinstance(body, ResumeBounded):
-            break
-        found.append(body)
-    return found
 
 
 def _around(seen: CallSeen, *, after: bool) -> Iterator[CallPoint]:

@@ -119,16 +119,6 @@ class FaultLanded(msgspec.Struct, frozen=True, tag="fault"):
     fault: str
 
 
-class ResumeBounded(msgspec.Struct, frozen=True, tag="resume-bounded"):
-    """The attempt need not be followed any further: the world is that of the undisturbed run at the
-    same request, or the verdict is certain. What comes after is the rest of the undisturbed run;
-    or (``followed``) it was followed all the same.
-    """
-
-    attempt: int
-    followed: bool = False
-
-
 class AttemptEnded(msgspec.Struct, frozen=True, tag="attempt-ended", kw_only=True):
     """No process of the attempt is left, and every service has seen the end of its connections.
 
@@ -162,7 +152,6 @@ Body = (
     | StepReported
     | EndStated
     | FaultLanded
-    | ResumeBounded
     | AttemptEnded
     | StateObserved
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,6 @@ from chaoskit.model.events import (
     FaultLanded,
     ReplySent,
     RequestReceived,
-    ResumeBounded,
     StateObserved,
     StepReported,
 )
@@ -29,6 +29,7 @@ FORMAT = 1
 
 B = TypeVar("B", bound=Body)
 
+_TIMED = re.compile(r"@[0-9]+ms$")
 _DEADLY = ("kill", "late:", "power:", "stop:", "interrupt:")
 """How faults begin that end the attempt."""
 
@@ -81,15 +82,17 @@ class History:
 
     @cached_property
     def landed(self) -> tuple[tuple[int, FaultLanded], ...]:
-        """The faults that took place; of those that end an attempt only where it died of them.
-
-        A task that ended by itself in the very moment of a timed kill was not killed.
+        """The faults that took place; of those that end an attempt at a time only where it died of
+        them: a task that ended by itself in the very moment of a timed kill was not killed. At a
+        call, a window or a crossing some process of it was alive.
         """
         ended = {body.attempt for _, body in self.attempts if body.how in {"killed", "stopped"}}
         return tuple(
             (index, body)
             for index, body in self.of(FaultLanded)
-            if body.attempt in ended or not body.fault.startswith(_DEADLY)
+            if body.attempt in ended
+            or not body.fault.startswith(_DEADLY)
+            or not _TIMED.search(body.fault)
         )
 
     @cached_property
@@ -122,11 +125,6 @@ class History:
         for one that had been paused.
         """
         return any((body.how, body.code) == ("exit", 0) for _, body in self.attempts)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether a part of it was taken from the undisturbed run, as no more was followed."""
-        return any(not body.followed for _, body in self.of(ResumeBounded))
 
     def encode(self) -> bytes:
         """The stored form: JSON with its format version."""

@@ -24,7 +24,6 @@ from chaoskit.model.events import (
     EffectApplied,
     ReplySent,
     RequestReceived,
-    ResumeBounded,
     TraceNoted,
 )
 from chaoskit.model.history import History
@@ -228,7 +227,7 @@ def _kept(body: Body, volatile: Mapping[str, tuple[str, ...]], *, traced: bool) 
     """``body`` without times and ids; None for what only some ways of running a trial tell."""
     kept: Any = body
     match body:
-        case TraceNoted() | ResumeBounded() | Crossed():
+        case TraceNoted() | Crossed():
             kept = None
         case CallSeen():
             kept = body.call if traced else None

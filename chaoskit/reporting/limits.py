@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from chaoskit.campaign.bounding import BOUNDED, OTHERWISE
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.sharding import left_of
 from chaoskit.campaign.store import Store, StoredTrial
@@ -46,31 +45,6 @@ def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
     why = store.get("real")
     if why and why != "as asked for":
         yield f"each trial is a real kill from the start, no copy: {why}"
-    otherwise = store.get(OTHERWISE)
-    if otherwise and store.get("resumes") != BOUNDED:
-        yield (
-            "every resume ran to its end, though bounded ones were asked for: after "
-            f"{otherwise} one did not go on as the undisturbed run did"
-        )
-    elif store.get("resumes") == BOUNDED:
-        yield (
-            "resumes were followed until the world was that of the undisturbed run at two requests "
-            "in a row; some of each kind of point ran to the end, and went on as that run did "
-            "(--resumes full lets all of them)"
-        )
-
-
-def doubts(store: Store) -> tuple[str, ...]:
-    """Why what a campaign says is not to be believed, whatever its trials showed."""
-    otherwise = store.get(OTHERWISE)
-    if not otherwise or store.get("resumes") != BOUNDED:
-        return ()
-    why = (
-        f"bounded resumes hide something of this task (after {otherwise} one did not go on as the "
-        "undisturbed run did), and not every one has run to its end since: give it more time, or "
-        "--resumes full"
-    )
-    return (why,)
 
 
 def not_tested(

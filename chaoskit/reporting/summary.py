@@ -19,7 +19,7 @@ from chaoskit.model.findings import Diagnosis, Finding, Verdict
 from chaoskit.model.schedule import parse_schedule
 from chaoskit.model.token import ReplayToken
 from chaoskit.reporting.clean import cleaned
-from chaoskit.reporting.limits import doubts, not_tested, remarks
+from chaoskit.reporting.limits import not_tested, remarks
 from chaoskit.reporting.places import Place, Places
 from chaoskit.reporting.soaked import SoakReport, soak_report
 
@@ -131,7 +131,7 @@ def summarize(store: Store, title: str = "") -> Summary:
         points = Points(total, soak.points, soak.points)
     places = Places(survey[0] if survey is not None else None, store.locations())
     repeats = store.repeats()
-    verdict, unknowns = _verdict(expectation, trials, judged, doubts(store))
+    verdict, unknowns = _verdict(expectation, trials, judged)
     summary = Summary(
         format=FORMAT,
         chaoskit=__version__,
@@ -191,9 +191,8 @@ def _verdict(
     expectation: Expectation,
     trials: Sequence[StoredTrial],
     judged: Sequence[StoredTrial],
-    doubts: Sequence[str],
 ) -> tuple[Verdict, tuple[str, ...]]:
-    unknowns = [*expectation.problems, *doubts]
+    unknowns = [*expectation.problems]
     if not expectation.problems and not expectation.evidence:
         unknowns.append(
             "the task never called a service and declares no outputs: there is nothing to judge by"

@@ -17,7 +17,6 @@ from chaoskit.model.events import (
     FaultLanded,
     ReplySent,
     RequestReceived,
-    ResumeBounded,
     StateObserved,
     StepReported,
     TraceNoted,
@@ -146,7 +145,7 @@ def _of_the_task(body: Crossed | CallSeen | StepReported | EndStated | AttemptEn
 
 
 def _of_chaoskit(
-    body: AttemptStarted | TraceNoted | FaultLanded | ResumeBounded | StateObserved,
+    body: AttemptStarted | TraceNoted | FaultLanded | StateObserved,
 ) -> str:
     match body:
         case AttemptStarted():
@@ -155,10 +154,6 @@ def _of_chaoskit(
             return f"noted {body.what} {body.detail}".rstrip()
         case FaultLanded():
             return f"FAULT {body.fault}"
-        case ResumeBounded():
-            if body.followed:
-                return "the world is that of the undisturbed run, or the verdict is certain"
-            return "the rest is that of the undisturbed run"
         case StateObserved():
             return f"looked at {len(body.digests)} outputs"
 

@@ -23,6 +23,7 @@ from chaoskit.model.schedule import parse_schedule
 from chaoskit.model.token import CommandSpec, Target
 from chaoskit.trace.abi import ABIS, this_abi
 from chaoskit.trial import faketime
+from chaoskit.trial.conduct import Conduct
 from chaoskit.trial.loading import load
 from chaoskit.trial.supervisor import Supervisor
 from chaoskit.trial.workspace import default_root
@@ -82,7 +83,7 @@ def _judged(history: History) -> Rung:
 async def _killed_at_a_write() -> History:
     spec = CommandSpec(command=(_SHELL, "-c", _WRITES), resume=(_SHELL, "-c", _LOOKS))
     async with Supervisor(load(Target(command=spec)), seed=0) as supervisor:
-        supervisor.timeout_s = _PROBE_TIMEOUT_S
+        supervisor.conduct = Conduct(timeout_s=_PROBE_TIMEOUT_S)
         return await supervisor.run(parse_schedule(_AT))
 
 

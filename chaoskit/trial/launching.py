@@ -51,6 +51,7 @@ class Launching:
         self._beside = self._hearing = False
         self._coming = False
         self.leader = 0
+        self._leader_ended = False
         asyncio.get_running_loop().add_reader(ours, self.hear)
         self._say({"do": "hello", "path": sys.path, "folder": str(folder)})
 
@@ -149,6 +150,12 @@ class Launching:
             os.kill(self._second, signal.SIGKILL)
 
     @property
+    def leader_lives(self) -> bool:
+        """Whether the first process of the attempt has not ended yet."""
+        self.hear()
+        return not self._leader_ended
+
+    @property
     def alive(self) -> bool:
         """Whether any process of the attempt is there."""
         return bool(process_tree.descendants(self.pid))
@@ -245,9 +252,10 @@ class Launching:
         if self._beside:
             self._second = pid
         else:
-            self.leader = pid
+            self.leader, self._leader_ended = pid, False
 
     def _over(self, pid: int, status: int) -> None:
+        self._leader_ended |= pid == self.leader
         ending = self._endings.pop(pid, None)
         if ending is None:
             self._statuses[pid] = status  # its start is still to be heard of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from chaoskit.model.events import Body, Event
 from chaoskit.model.history import History
@@ -12,12 +12,29 @@ EVENTS_MAX = 200_000
 """A trial that reports more is cut off: a task in a loop must not fill the memory."""
 
 
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A position in the events of a trial: the first ``length`` of ``events``, which only grow."""
+
+    events: list[Event]
+    length: int
+
+    def so_far(self) -> list[Event]:
+        """The events up to this position."""
+        return self.events[: self.length]
+
+    @property
+    def at_us(self) -> int:
+        """When the last of them was seen, in microseconds of the trial."""
+        return self.events[self.length - 1].at_us if self.length else 0
+
+
 class Recorder:
     """Collects the events of one trial in order, after those that came ``before``."""
 
-    def __init__(self, before: Sequence[Event] = ()) -> None:
-        self._events = list(before)
-        self._began = time.monotonic() - (before[-1].at_us / 1e6 if before else 0)
+    def __init__(self, before: Log | None = None) -> None:
+        self._events = before.so_far() if before is not None else []
+        self._began = time.monotonic() - (before.at_us / 1e6 if before is not None else 0)
 
     def add(self, body: Body) -> None:
         """Append what was just seen."""
@@ -26,9 +43,9 @@ class Recorder:
             self._events.append(Event(len(self._events), now_us, body))
 
     @property
-    def full(self) -> bool:
-        """Whether events were left out."""
-        return len(self._events) >= EVENTS_MAX
+    def position(self) -> Log:
+        """Where the trial stands now."""
+        return Log(self._events, len(self._events))
 
     def history(self) -> History:
         """Everything so far, as an immutable value."""

@@ -39,16 +39,22 @@ from chaoskit.trial.preludes import Circumstances, apply_world
 from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Heard, Reports
 from chaoskit.trial.services import create_services, service_names
+from chaoskit.trial.snapshots import SERVICES, STATE
 from chaoskit.trial.tracing import TraceScope
 from chaoskit.trial.workspace import Workspace
-from chaoskit.trial.world import SERVICES, STATE, World
+from chaoskit.trial.world import World
 
 HOLD_TOTAL_S = 3.0
 """For how long in all services hold their answers back, at the most."""
 
 
 class Stage:
-    """See the module. `set_up` before, `tear_down` after, whatever happens."""
+    """See the module. `set_up` before, `tear_down` after, whatever happens.
+
+    Attributes:
+        scenario: what is run.
+        services: the fake services, in the scenario's order.
+    """
 
     workspace: Workspace
     launching: Launching
@@ -60,7 +66,7 @@ class Stage:
 
     def __init__(self, loaded: Loaded, seed: int, work_root: Path | None = None) -> None:
         self._loaded = loaded
-        self._scenario = loaded.scenario
+        self.scenario = loaded.scenario
         self._seed = seed
         self._behaviours = tuple(map(parse_behaviour, loaded.scenario.behaviours))
         self.services: list[Service] = create_services(loaded.scenario.services)
@@ -71,21 +77,21 @@ class Stage:
 
     def _check_behaviours(self) -> None:
         for behaviour in self._behaviours:
-            if behaviour.service not in self._scenario.services:
-                raise unknown_name("service", behaviour.service, self._scenario.services)
+            if behaviour.service not in self.scenario.services:
+                raise unknown_name("service", behaviour.service, self.scenario.services)
 
     def _check_patterns(self) -> None:
         """Every pattern of the scenario must match something that its services can do.
 
         A database's operations come with its tables; of it only the name is looked at.
         """
-        Contract.of(self._scenario.contract)
+        Contract.of(self.scenario.contract)
         known = [f"{s.name}.{operation}" for s in self.services for operation in s.operations]
         loose = tuple(f"{s.name}." for s in self.services if not s.operations)
         for pattern in (
-            *self._scenario.contract,
-            *self._scenario.identity,
-            *self._scenario.settled,
+            *self.scenario.contract,
+            *self.scenario.identity,
+            *self.scenario.settled,
         ):
             if pattern.startswith(loose) or any(fnmatchcase(name, pattern) for name in known):
                 continue
@@ -122,7 +128,7 @@ class Stage:
             raise
 
     async def _start(self, observer: Observer) -> None:
-        scenario = self._scenario
+        scenario = self.scenario
         workspace = self.workspace
         self._write_inputs()
         fill = scenario.prepare
@@ -136,7 +142,7 @@ class Stage:
         self.addresses = self._join(known)
         self.scope = TraceScope.of(workspace, known)
         folders = {STATE: workspace.state, SERVICES: workspace.services}
-        self.world = World(folders, self.services, workspace.base / "reading")
+        self.world = World(folders, self.services)
         self.circumstances = Circumstances(scenario, self.services, workspace.state)
         for word in (*scenario.command, *scenario.resume, *scenario.env.values()):
             self.addresses.fill(word)
@@ -172,6 +178,7 @@ class Stage:
     def reset(self, seed_shift: int = 0) -> None:
         """An empty world; with other ids than usual where ``seed_shift`` is not 0."""
         self.workspace.refill()
+        self.world.reset()
         self.forget_preludes()
         for service in self.services:
             service.reset(self._seed + seed_shift, self._behaviours)
@@ -186,7 +193,7 @@ class Stage:
     def _write_inputs(self) -> None:
         """The scenario's own inputs, if it has any."""
         self.workspace.inputs.unlink(missing_ok=True)
-        if self._scenario.inputs is not None or self._loaded.take is not None:
+        if self.scenario.inputs is not None or self._loaded.take is not None:
             self.workspace.write_inputs(self._loaded.inputs(self._seed))
 
     async def before(self, attempt: int, preludes: Sequence[Fault], recorder: Recorder) -> None:
@@ -202,7 +209,7 @@ class Stage:
         for deed in deeds:
             done.append(deed is not None and circumstances.do(deed))
             if isinstance(deed, Changed):
-                await self._make(self._scenario.changes[deed.name])
+                await self._make(self.scenario.changes[deed.name])
         now = [deed for deed in deeds if isinstance(deed, Behaviour)]
         circumstances.behave(self._behaviours, now)
         circumstances.remember()
@@ -220,8 +227,8 @@ class Stage:
     def variables(self) -> dict[str, str]:
         """The task's whole environment, but for what one attempt is watched with."""
         circumstances = self.circumstances
-        base = self.addresses.variables({**self._scenario.env, **circumstances.env})
-        if circumstances.runs_cold and self._scenario.task is not None:
+        base = self.addresses.variables({**self.scenario.env, **circumstances.env})
+        if circumstances.runs_cold and self.scenario.task is not None:
             own = base.get("PYTHONPATH", "")
             base["PYTHONPATH"] = os.pathsep.join(filter(None, (*sys.path, own)))
         return circumstances.moved_on(base, cold=self.argv(2) is not None)
@@ -237,11 +244,6 @@ class Stage:
             if isinstance(service, Patient):
                 service.delay_replies(seconds, HOLD_TOTAL_S)
 
-    @property
-    def postponed(self) -> bool:
-        """Whether a service has cut a request that it will carry out later."""
-        return any(s.postponed for s in self.services if isinstance(s, Postponing))
-
     def end(self) -> None:
         """The task has ended: what services have postponed is carried out."""
         for service in self.services:
@@ -255,7 +257,7 @@ class Stage:
 
     def argv(self, attempt: int) -> list[str] | None:
         """The command of an attempt; None for a Python function."""
-        scenario, circumstances = self._scenario, self.circumstances
+        scenario, circumstances = self.scenario, self.circumstances
         if scenario.task is not None:
             if not circumstances.runs_cold:
                 return None

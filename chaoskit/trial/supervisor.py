@@ -1,35 +1,37 @@
-"""The supervisor: trials, surveys, and looks at an attempt from the points that it passes."""
+"""The supervisor: one scenario, ready to be run again and again, by real kills or from snapshots.
+
+It lives as long as its worker. What belongs to a trial is in `chaoskit.trial.state`, what belongs
+to an attempt in `chaoskit.trial.attempt`.
+"""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable
-from copy import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
-from chaoskit.model.events import (
-    AttemptEnded,
-    FaultLanded,
-    RequestReceived,
-)
+from chaoskit.model.effects import Effect
+from chaoskit.model.events import AttemptEnded, FaultLanded
 from chaoskit.model.history import History
+from chaoskit.model.hosting import RequestInfo
 from chaoskit.model.points import Point
 from chaoskit.model.schedule import Fault, Schedule
-from chaoskit.probe import where
 from chaoskit.probe.where import Location
-from chaoskit.trial import process_tree
-from chaoskit.trial.attempts import Attempts
-from chaoskit.trial.horizon import Horizon, Undisturbed
-from chaoskit.trial.in_flight import InFlight, LateRequest
-from chaoskit.trial.power import Durable
-from chaoskit.trial.recorder import Recorder
-from chaoskit.trial.snapshots import Album, Snapshot, Tree, digest_of, scene
-from chaoskit.trial.watch import Stops
+from chaoskit.trial.conduct import Conduct
+from chaoskit.trial.loading import Loaded
+from chaoskit.trial.recording import Locating, Recording
+from chaoskit.trial.reports import Message
+from chaoskit.trial.snapshots import Album, Snapshot
+from chaoskit.trial.stage import Stage
+from chaoskit.trial.state import TrialState
+from chaoskit.trial.trial import Trial
+from chaoskit.trial.watch import Looker
 from chaoskit.trial.world import World
 
 HOLD_S = 0.01
-"""How late a service answers in the second survey."""
+"""How late a service answers in the second baseline run."""
 
 
 class Resumed(NamedTuple):
@@ -39,8 +41,39 @@ class Resumed(NamedTuple):
     schedule: Schedule
 
 
-class Supervisor(Attempts):
-    """One scenario's trials; those of `Attempts`, and those that begin at a copy of the world."""
+class Supervisor:
+    """One scenario's trials. Use as an asynchronous context manager.
+
+    Attributes:
+        conduct: how attempts are run from now on.
+    """
+
+    def __init__(self, loaded: Loaded, seed: int, work_root: Path | None = None) -> None:
+        self._stage = Stage(loaded, seed, work_root)
+        own_s = loaded.scenario.timeout_s
+        self.conduct = Conduct() if own_s is None else Conduct(timeout_s=own_s)
+        self._ears = _Ears()
+
+    async def __aenter__(self) -> Self:
+        await self._stage.set_up(self._ears, self._ears.heard, self._ears.traced)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stage.tear_down()
+
+    @property
+    def own_timeout_s(self) -> float | None:
+        """The limit of an attempt that the scenario itself sets."""
+        return self._stage.scenario.timeout_s
+
+    async def run(self, schedule: Schedule) -> History:
+        """Run ``schedule`` to its end by real kills.
+
+        Raises:
+            UsageError: something that ``schedule`` names cannot be done here.
+        """
+        self._stage.circumstances.check(schedule)
+        return await self._run(1, schedule, self._afresh(schedule))
 
     async def survey(self) -> tuple[History, History]:
         """Two undisturbed runs; the second one in a world that is as different as it may be.
@@ -49,13 +82,25 @@ class Supervisor(Attempts):
         they answer a little late, so that requests that are sent together are seen to overlap.
         """
         first = await self.run(Schedule())
-        self._begin(seed_shift=1)
+        state = self._afresh(Schedule(), seed_shift=1)
         self._stage.delay_replies(HOLD_S)
         try:
-            second = await self._go_on(1, Schedule())
+            second = await self._run(1, Schedule(), state)
         finally:
             self._stage.delay_replies(0.0)
         return first, second
+
+    def _afresh(self, schedule: Schedule, seed_shift: int = 0) -> TrialState:
+        """The state of a trial in an empty world."""
+        self._stage.reset(seed_shift)
+        loses_power = any(fault.is_power for faults in schedule.attempts for fault in faults)
+        return TrialState(self._stage, self.conduct, loses_power=loses_power)
+
+    async def _run(
+        self, attempt: int, schedule: Schedule, state: TrialState, looker: Looker | None = None
+    ) -> History:
+        self._ears.trial = trial = Trial(state)
+        return await trial.run(attempt, schedule, looker)
 
     # Snapshots: one attempt is looked at in many points, and only the resumes are run.
 
@@ -69,112 +114,54 @@ class Supervisor(Attempts):
         """What is copied, and where the copies are."""
         return self._stage.world
 
-    async def record(
-        self,
-        faults: Iterable[Fault],
-        since: Resumed | None = None,
-        learn: Undisturbed | None = None,
-        horizon: Horizon | None = None,
-    ) -> Album:
+    async def record(self, faults: Iterable[Fault], since: Resumed | None = None) -> Album:
         """Run one attempt without a fault, and copy the world that each of ``faults`` would leave.
 
         Args:
             faults: what would be done, and where.
             since: an attempt that begins after a kill; None for the first one of all.
-            learn: is told of the world at each request and at the end.
-            horizon: how far to follow the attempt; None: to its end.
 
         Returns:
             The worlds at the points that the attempt passed, as far as there is room.
         """
-        wanted: dict[Point, set[Fault]] = {}
-        for fault in map(scene, faults):
-            wanted.setdefault(fault.point, set()).add(fault)
-        cuts = any(fault.is_power for found in wanted.values() for fault in found)
-        attempt, before = 1, Schedule()
+        wanted = tuple(faults)
+        schedule = Schedule() if since is None else since.schedule
+        loses_power = any(fault.is_power for fault in wanted)
         if since is None:
-            self._begin()
+            self._stage.reset()
+            state = TrialState(self._stage, self.conduct, loses_power=loses_power)
         else:
-            attempt, before = self._go_back(since.snapshot, since.schedule), since.schedule
-        self._durable = Durable(self._stage.workspace.state) if cuts else None
-        album: Album = {}
+            state = self._go_back(since.snapshot, schedule, loses_power=loses_power)
+        recording = Recording(state, self.world, wanted)
+        await self._run(len(schedule.attempts) + 1, schedule, state, recording)
+        return recording.album
 
-        def reached(point: Point, late: LateRequest | None) -> None:
-            if self.world.contents.full:
-                return
-            snapshot = self._snapshot(attempt, late)
-            disks = self._durable.disks() if self._durable is not None else {}
-            for fault in wanted[point]:
-                album[fault] = snapshot
-                if fault.is_power:
-                    album[fault] = self.world.after_power_loss(snapshot, disks[fault.profile])
+    async def resume(self, snapshot: Snapshot, schedule: Schedule) -> History:
+        """Go on from ``snapshot`` as if the last fault of ``schedule`` had landed there."""
+        return await self._run(snapshot.attempt + 1, schedule, self._go_back(snapshot, schedule))
 
-        def requested() -> None:
-            events = self._recorder.history().events
-            request = events[-1].body
-            if learn is not None and isinstance(request, RequestReceived):
-                learn.met(request, len(events) - 1, self.world.save_files())
-                self._changed = None
-
-        self._changed, self._mapped = None, set()
-        self.world.begin()
-        stops = Stops(frozenset(wanted), reached, requested)
-        try:
-            self._horizon = horizon
-            history = await self._go_on(attempt, before, stops)
-        finally:
-            self._horizon = self._durable = None
-        if learn is not None:
-            learn.events, learn.end = history.events, self.world.save_files()
-        return album
-
-    def _snapshot(self, attempt: int, late: LateRequest | None) -> Snapshot:
-        """The world now, which is held still if anything in it could move."""
-        free = self._held is None and not process_tree.is_single(self._stage.launching.pid)
-        if free:
-            self._stage.launching.freeze()
-        watch = self._watch
-        assert watch is not None
-        changed = None
-        if self._changed is not None and self._held is not None and self._held.alone:
-            changed = self._changed | self._mapped
-        tree, services = self.world.save(changed, watch.moved)
-        self._changed = set(self._held.paths) if self._held is not None else None
-        if free:
-            self._stage.launching.thaw()
-        world = digest_of(tree, services)
-        events = self._recorder.history().events
-        return Snapshot(attempt, tree, services, world, events, copy(self._numbers), late)
-
-    async def resume(
-        self, snapshot: Snapshot, schedule: Schedule, horizon: Horizon | None = None
-    ) -> History:
-        """Go on from ``snapshot`` as if the last fault of ``schedule`` had landed there.
-
-        With a ``horizon`` the resume is followed only as far as that says.
-        """
-        return await self._followed(self._go_back(snapshot, schedule), schedule, horizon)
-
-    def end_state(self) -> Tree:
-        """The files as the last trial left them, good until the next one."""
-        return self.world.glance()
-
-    def _go_back(self, snapshot: Snapshot, schedule: Schedule) -> int:
-        """The world of ``snapshot``, after the kill there; the number of the attempt to come."""
-        self._recorder = Recorder(snapshot.events)
-        self._numbers = copy(snapshot.numbers)
-        self._in_flight = InFlight(self._land)
+    def _go_back(
+        self, snapshot: Snapshot, schedule: Schedule, *, loses_power: bool = False
+    ) -> TrialState:
+        """The state of a trial in the world of ``snapshot``, after the kill there."""
         self._stage.forget_preludes()
         self.world.put_back(snapshot)
+        state = TrialState(
+            self._stage,
+            self.conduct,
+            loses_power=loses_power,
+            before=snapshot.log,
+            number=snapshot.number,
+        )
         attempt = snapshot.attempt
         for fault in schedule.faults_of(attempt):
-            self._recorder.add(FaultLanded(attempt, str(fault)))
+            state.recorder.add(FaultLanded(attempt, str(fault)))
             if fault.is_late and snapshot.late is not None:
-                self._in_flight.add(snapshot.late, fault.lands_after)
-        self._collect(attempt)
+                state.in_flight.add(snapshot.late, fault.lands_after)
+        state.collect(attempt)
         killed = AttemptEnded(attempt=attempt, how="killed", code=int(signal.SIGKILL), seconds=0.0)
-        self._recorder.add(killed)
-        return attempt + 1
+        state.recorder.add(killed)
+        return state
 
     async def locate(self, points: Iterable[Point]) -> dict[Point, Location]:
         """Run undisturbed once more, and see which line of a Python task's own is at each point.
@@ -182,23 +169,44 @@ class Supervisor(Attempts):
         Returns:
             The places that were passed and where such a line was running; none for other tasks.
         """
-        found: dict[Point, Location] = {}
-        folder = str(self._stage.workspace.where)
-
-        def reached(point: Point, late: LateRequest | None) -> None:
-            tid = self._held.tid if self._held is not None else self._leader
-            location = where.read(folder, tid)
-            if location is not None:
-                found[point] = location
-
-        self._begin()
-        self._locating = True
-        try:
-            await self._go_on(1, Schedule(), Stops(frozenset(points), reached, lambda: None))
-        finally:
-            self._locating = False
-        return found
+        self._stage.reset()
+        state = TrialState(self._stage, replace(self.conduct, locating=True))
+        locating = Locating(state, points)
+        await self._run(1, Schedule(), state, locating)
+        return locating.found
 
     def copy_state(self, folder: Path, bytes_max: int) -> bool:
         """Keep the last trial's work folder in ``folder``. False: larger than ``bytes_max``."""
         return self._stage.workspace.copy_state(folder, bytes_max)
+
+
+class _Ears:
+    """Hands what is heard to the trial that is running, or ran last."""
+
+    def __init__(self) -> None:
+        self.trial: Trial | None = None
+
+    def heard(self, message: Message) -> bool:
+        return self.trial is not None and self.trial.heard(message)
+
+    def traced(self, message: Mapping[str, Any]) -> None:
+        if self.trial is not None:
+            self.trial.traced(message)
+
+    def received(self, request: RequestInfo) -> int | None:
+        return None if self.trial is None else self.trial.received(request)
+
+    def applied(self, number: int, effects: Sequence[Effect]) -> bool:
+        return self.trial is not None and self.trial.applied(number, effects)
+
+    def answering(self, number: int) -> None:
+        if self.trial is not None:
+            self.trial.answering(number)
+
+    def answered(self, number: int, status: int, *, deduped: bool, delivered: bool) -> None:
+        if self.trial is not None:
+            self.trial.answered(number, status, deduped=deduped, delivered=delivered)
+
+    def landed(self, number: int, effects: Sequence[Effect]) -> None:
+        if self.trial is not None:
+            self.trial.landed(number, effects)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import count
 from typing import Protocol, get_args
 
 from chaoskit.model.effects import Effect
@@ -65,15 +63,21 @@ class Grip(Protocol):
         """Whether any of them is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stops:
-    """Points at which the attempt is only looked at: ``reached`` is called while it waits there,
-    with the request that a service has received there and not applied; ``requested`` at each one.
-    """
+class Looker(Protocol):
+    """Looks at an attempt at some points, without doing anything to it."""
 
     points: frozenset[Point]
-    reached: Callable[[Point, LateRequest | None], None]
-    requested: Callable[[], None]
+
+    def reached(self, point: Point, watch: Watch, late: LateRequest | None) -> None:
+        """The attempt waits at ``point``. ``late`` is a request that a service has received there
+        and not applied.
+        """
+
+    def changed(self, paths: Sequence[str]) -> None:
+        """The task has made, or is about to make, a call that changes these files."""
+
+    def mapped(self, paths: Sequence[str]) -> None:
+        """The task can change these files by mere stores from now on."""
 
 
 class Watch:
@@ -84,7 +88,7 @@ class Watch:
     ``landed`` is the last fault that took place; ``stopped`` says that the task was asked to stop;
     ``late`` are requests that were in flight then, with the number of requests after which each
     lands (None: at the end). ``has_company`` says that a second runner is started beside this one,
-    or was.
+    or was. ``held`` is the call at which the tracer holds the task now.
     """
 
     def __init__(  # noqa: PLR0913 - what one attempt is watched with
@@ -95,8 +99,8 @@ class Watch:
         grip: Grip,
         drain: Callable[[], None],
         catch_up: Callable[[], None],
-        numbers: count[int],
-        stops: Stops | None = None,
+        next_number: Callable[[], int],
+        looker: Looker | None = None,
         beside: Callable[[Fault], None] = lambda _: None,
     ) -> None:
         self.attempt = attempt
@@ -105,17 +109,18 @@ class Watch:
         self._grip = grip
         self._drain = drain
         self._catch_up = catch_up
-        self._numbers = numbers
+        self._next_number = next_number
         self._faults = {fault.point: fault for fault in faults if not fault.is_prelude}
         self.has_company = any(fault.is_beside for fault in self._faults.values())
         self._beside = beside
-        self._stops = stops
+        self._looker = looker
         self.leader_killed = self.stopped = False
         self.landed: Fault | None = None
+        self.held: Traced | None = None
         self.moved = 0
         self.late: list[tuple[LateRequest, int | None]] = []
         self._pending: LateRequest | None = None
-        points = (*self._faults, *(stops.points if stops is not None else ()))
+        points = (*self._faults, *(looker.points if looker is not None else ()))
         self.waits = frozenset(p.name for p in points if isinstance(p, CrossingPoint))
         self.calls = frozenset(p for p in points if isinstance(p, CallPoint))
         self._requests: Counter[tuple[str, str]] = Counter()
@@ -166,16 +171,6 @@ class Watch:
         self._recorder.add(FaultLanded(self.attempt, str(fault)))
         self._beside(fault)
 
-    @property
-    def looked_at(self) -> bool:
-        """Whether the attempt is looked at somewhere."""
-        return self._stops is not None
-
-    @property
-    def has_faults(self) -> bool:
-        """Whether anything is to be done to this attempt."""
-        return self.landed is not None or bool(self._faults)
-
     def service_of(self, number: int) -> str:
         """Which service got this request; empty for one of an attempt that is over."""
         return self._points[number][0] if number in self._points else ""
@@ -189,7 +184,7 @@ class Watch:
         key = (request.service, request.operation)
         self._requests[key] += 1
         ordinal = self._requests[key]
-        number = next(self._numbers)
+        number = self._next_number()
         self._points[number] = (*key, ordinal)
         self._recorder.add(
             RequestReceived(
@@ -204,8 +199,6 @@ class Watch:
             )
         )
         self.moved += 1
-        if self._stops is not None:
-            self._stops.requested()
         if request.later is not None and request.wants is not None:
             self._pending = LateRequest(self.attempt, number, request.service, request.later)
         dead = self._kill_at(number, "received")
@@ -260,8 +253,7 @@ class Watch:
                     alone=traced.alone,
                 )
             )
-        if self._stops is not None and point in self._stops.points:
-            self._stops.reached(point, None)
+        self._look_at(point)
         fault = self._faults.get(point)
         if fault is None or self.killed:
             return not self.killed or self.leader_killed  # what outlives its leader goes on
@@ -295,8 +287,7 @@ class Watch:
         if name not in self.waits:
             return False
         point = CrossingPoint(name, ordinal)
-        if self._stops is not None and point in self._stops.points:
-            self._stops.reached(point, None)
+        self._look_at(point)
         fault = self._faults.get(point)
         if fault is not None and not self.killed:
             self.land(fault)
@@ -309,14 +300,18 @@ class Watch:
         return self._faults.get(WindowPoint(*self._points[number], window))
 
     def _kill_at(self, number: int, window: Window) -> bool:
-        if self._stops is not None and self._stops_at(number, window):
-            self._stops.reached(WindowPoint(*self._points[number], window), self._pending)
+        if self._stops_at(number, window):
+            self._look_at(WindowPoint(*self._points[number], window))
         fault = self._fault_at(number, window)
         if fault is not None:
             self.land(fault)
         return fault is not None and self.killed
 
     def _stops_at(self, number: int, window: Window) -> bool:
-        if self._stops is None or number not in self._points:
+        if self._looker is None or number not in self._points:
             return False
-        return WindowPoint(*self._points[number], window) in self._stops.points
+        return WindowPoint(*self._points[number], window) in self._looker.points
+
+    def _look_at(self, point: Point) -> None:
+        if self._looker is not None and point in self._looker.points:
+            self._looker.reached(point, self, self._pending)

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from chaoskit.model.hosting import Restorable, Service
-from chaoskit.trial.logical import Reader
 from chaoskit.trial.power_disk import Disk, Folder, Symlink
 from chaoskit.trial.power_disk import Entry as OnDisk
-from chaoskit.trial.snapshots import Camera, Contents, Entry, Snapshot, Tree, digest_of
-
-STATE, SERVICES = "state", "services"
-"""How the folders are called in a `Tree`."""
+from chaoskit.trial.snapshots import (
+    STATE,
+    Camera,
+    Contents,
+    Entry,
+    Snapshot,
+    Tree,
+    digest_of,
+)
 
 
 class World:
     """Everything durable around one task: some folders, and services that can go back.
 
-    Databases are read in copies, in the folder ``reading``.
+    Attributes:
+        began_ns: when the trial began that is running, as a time of day.
     """
 
-    def __init__(
-        self, folders: Mapping[str, Path], services: Sequence[Service], reading: Path
-    ) -> None:
+    def __init__(self, folders: Mapping[str, Path], services: Sequence[Service]) -> None:
         self.contents = Contents()
+        self.began_ns = 0
         self._camera = Camera(folders, self.contents)
-        self._glances = Contents(beside=self.contents)
-        self._glancing = Camera(folders, self._glances)
-        self.reader = Reader(self._glances, reading)
         self._services = services
         self._saved: dict[str, tuple[int, bytes]] = {}
 
@@ -47,29 +49,35 @@ class World:
 
     def after_power_loss(self, snapshot: Snapshot, disk: Disk) -> Snapshot:
         """``snapshot`` with what a disk would have kept of the work folder, and all of the rest."""
-        kept = {n: e for n, e in snapshot.tree.items() if not n.startswith(f"{STATE}/")}
-        tree = {f"{STATE}/{name}": self._entry(entry) for name, entry in disk.items()} | kept
-        world = digest_of(tree, snapshot.services)
+        below = f"{STATE}/"
+        tree = {n: e for n, e in snapshot.tree.items() if not n.startswith(below)}
+        for name, entry in disk.items():
+            here = f"{STATE}/{name}"
+            tree[here] = self._entry(entry, snapshot.tree.get(here))
+        world = digest_of(tree, snapshot.services, snapshot.began_ns, snapshot.at_ns)
         return replace(snapshot, tree=tree, world=world)
 
-    def _entry(self, kept: OnDisk) -> Entry:
+    def _entry(self, kept: OnDisk, before: Entry | None) -> Entry:
+        """What a disk has kept, with the times and attributes that the file had."""
+        base = before if before is not None else Entry(0, owner=(os.getuid(), os.getgid()))
+        base = replace(base, content=b"", size=0, same_as="", pieces=False)
         if isinstance(kept, Folder):
-            return Entry(stat.S_IFDIR | kept.mode)
+            return replace(base, mode=stat.S_IFDIR | kept.mode)
         if isinstance(kept, Symlink):
-            return Entry(stat.S_IFLNK | 0o777, os.fsencode(kept.target))
-        return Entry(stat.S_IFREG | kept.mode, self.contents.keep(kept.content))
+            return replace(base, mode=stat.S_IFLNK | 0o777, content=os.fsencode(kept.target))
+        if kept.same_as:
+            return Entry(stat.S_IFREG | kept.mode, same_as=f"{STATE}/{kept.same_as}")
+        content = self.contents.keep(kept.content)
+        return replace(base, mode=stat.S_IFREG | kept.mode, content=content, size=len(kept.content))
 
     def begin(self) -> None:
         """Another attempt is recorded: what counts moves counts from the start again."""
         self._saved.clear()
 
-    def save_files(self) -> Tree:
-        """The files as they are now, to be kept."""
-        return self._camera.take()
-
-    def glance(self) -> Tree:
-        """The files as they are now, until the next `put_back`."""
-        return self._glancing.take()
+    def reset(self) -> None:
+        """A trial begins in an empty world."""
+        self._saved.clear()
+        self.began_ns = time.time_ns()
 
     def _service(self, service: Service, moved: int) -> bytes:
         assert isinstance(service, Restorable)
@@ -78,19 +86,20 @@ class World:
             known = self._saved[service.name] = moved, self.contents.keep(service.save())
         return known[1]
 
-    def keep_only(self, snapshots: Iterable[Snapshot], trees: Iterable[Tree]) -> None:
+    def keep_only(self, snapshots: Iterable[Snapshot]) -> None:
         """Forget the contents that none of these needs."""
-        needed = {entry.content for tree in trees for entry in tree.values()}
+        needed: set[bytes] = set()
         for snapshot in snapshots:
             needed.update(snapshot.services)
-            needed.update(entry.content for entry in snapshot.tree.values())
+            for entry in snapshot.tree.values():
+                needed |= self.contents.of(entry)
         self.contents.keep_only(needed)
         self._saved.clear()
 
     def put_back(self, snapshot: Snapshot) -> None:
         """Make the world what it was when ``snapshot`` was taken."""
         self._saved.clear()
-        self._glances.keep_only(set())
+        self.began_ns = snapshot.began_ns
         self._camera.put_back(snapshot.tree)
         for service, saved in zip(self._services, snapshot.services, strict=True):
             assert isinstance(service, Restorable)

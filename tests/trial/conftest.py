@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,5 +45,5 @@ async def _run(
     target: Target, schedules: Sequence[str], timeout_s: float, work: Path
 ) -> list[History]:
     async with Supervisor(load(target), seed=0, work_root=work) as supervisor:
-        supervisor.timeout_s = timeout_s
+        supervisor.conduct = replace(supervisor.conduct, timeout_s=timeout_s)
         return [await supervisor.run(parse_schedule(text)) for text in schedules]

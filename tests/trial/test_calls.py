@@ -13,6 +13,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_schedule
 from chaoskit.model.token import CommandSpec
 from chaoskit.trace.abi import this_abi
-from chaoskit.trial import attempts
+from chaoskit.trial import attempt as attempts
 from chaoskit.trial.launching import Launching
 from chaoskit.trial.supervisor import Supervisor
 from chaoskit.trial.tracing import Traced
@@ -505,7 +506,7 @@ def test_nothing_of_a_task_moves_while_it_is_held(monkeypatch: pytest.MonkeyPatc
 
     async def then(supervisor: Supervisor) -> None:
         holder.append(supervisor)
-        supervisor.tracing = False
+        supervisor.conduct = replace(supervisor.conduct, calls=False)
         for schedule in schedules:
             await supervisor.run(schedule)
 

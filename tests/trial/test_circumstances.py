@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -312,7 +313,7 @@ def test_a_command_is_changed_for_another_one(run_task: RunTask, tmp_path: Path)
     )
 
     async def then(supervisor: Supervisor) -> None:
-        supervisor.tracing = False
+        supervisor.conduct = replace(supervisor.conduct, calls=False)
         changed = await supervisor.run(parse_schedule("change:other"))
         own = await supervisor.run(Schedule())
         assert [said(history, 1) for history in (changed, own)] == [["other 0"], ["own"]]
@@ -356,7 +357,7 @@ def test_a_resume_from_a_copy_knows_nothing_of_the_trial_before(tmp_path: Path) 
     killed = parse_schedule(KILLED)
 
     async def then(supervisor: Supervisor) -> None:
-        supervisor.tracing = False
+        supervisor.conduct = replace(supervisor.conduct, calls=False)
         album = await supervisor.record(killed.attempts[0])
         for text in ("change:all", "change:task", "clock:+7d", "down:9@payments.*#*"):
             await supervisor.run(parse_schedule(f"{KILLED} / {text}"))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -256,7 +257,7 @@ def test_a_copy_with_a_request_in_flight_is_the_kill(tmp_path: Path, do: str) ->
     ]
 
     async def then(supervisor: Supervisor) -> None:
-        supervisor.tracing = False
+        supervisor.conduct = replace(supervisor.conduct, calls=False)
         album = await supervisor.record([s.attempts[0][0] for s in schedules])
         assert len(album) == 2, "one world for each request, however late it lands"
         for schedule in schedules:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -117,7 +118,7 @@ def test_a_copy_in_which_a_request_is_postponed_is_the_kill(tmp_path: Path) -> N
     ]
 
     async def then(supervisor: Supervisor) -> None:
-        supervisor.tracing = False
+        supervisor.conduct = replace(supervisor.conduct, calls=False)
         album = await supervisor.record([s.attempts[0][0] for s in schedules])
         for schedule in schedules:
             ((fault,),) = schedule.attempts

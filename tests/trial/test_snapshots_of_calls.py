@@ -7,6 +7,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -27,7 +28,7 @@ from chaoskit.model.points import CallPoint, Point, parse_point
 from chaoskit.model.schedule import Schedule, kill
 from chaoskit.model.token import CommandSpec
 from chaoskit.trace.abi import this_abi
-from chaoskit.trial.snapshots import Camera, Contents, Snapshot
+from chaoskit.trial.snapshots import Camera, Contents, Entry, Snapshot
 from chaoskit.trial.supervisor import Supervisor
 from tests.trial.traced import (
     NOTHING,
@@ -171,8 +172,8 @@ def test_one_write_is_met_in_many_places_and_is_whole_at_the_end() -> None:
         album = await album_of(supervisor, points)
         assert list(album) == points
         for snapshot, content in zip(album.values(), expected, strict=True):
-            assert supervisor.world.contents[snapshot.tree["state/a"].content] == content
-        history = album[points[-1]].events
+            assert content_of(supervisor, snapshot.tree["state/a"]) == content
+        history = album[points[-1]].log.so_far()
         assert history
         (ended,) = [body for _, body in (await supervisor.run(Schedule())).attempts]
         assert (ended.how, ended.code) == ("exit", 0), ended.output_tail
@@ -202,6 +203,21 @@ REGISTERS = """
 """
 
 
+def content_of(supervisor: Supervisor, entry: Entry) -> bytes:
+    """The bytes of a file in a snapshot, its holes as NULs."""
+    content = bytearray(entry.size)
+    for at, piece in supervisor.world.contents.segments(entry):
+        content[at : at + len(piece)] = piece
+    return bytes(content)
+
+
+def history_of(supervisor: Supervisor) -> History:
+    """What was seen in the trial that ran last."""
+    trial = supervisor._ears.trial
+    assert trial is not None
+    return trial.state.recorder.history()
+
+
 @needs_tracing
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="looks at the registers of x86_64")
 def test_a_call_that_was_met_in_pieces_leaves_the_registers_as_they_were(tmp_path: Path) -> None:
@@ -215,7 +231,7 @@ def test_a_call_that_was_met_in_pieces_leaves_the_registers_as_they_were(tmp_pat
 
     async def then(supervisor: Supervisor) -> None:
         assert list(await album_of(supervisor, points)) == points
-        (only,) = supervisor._recorder.history().attempts
+        (only,) = history_of(supervisor).attempts
         assert (only[1].how, only[1].code) == ("exit", 0)
 
     with_supervisor(CommandSpec(command=(program,), resume=NOTHING), then)
@@ -238,7 +254,7 @@ def test_a_copy_at_a_few_calls_has_what_happened_between_them(*, tracing: bool) 
     points = [parse_point(f"mkdir(d{n})#1") for n in (0, 2, 5)]
 
     async def then(supervisor: Supervisor) -> None:
-        supervisor.tracing = tracing
+        supervisor.conduct = replace(supervisor.conduct, calls=tracing)
         album = await album_of(supervisor, points)
         contents = supervisor.world.contents
         seen = [contents[album[point].tree["state/a"].content] for point in points]

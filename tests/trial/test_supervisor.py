@@ -25,10 +25,11 @@ from chaoskit.model.events import (
 )
 from chaoskit.model.history import History
 from chaoskit.model.token import CommandSpec, Target
-from chaoskit.trial import attempts
-from chaoskit.trial.attempts import Attempts
+from chaoskit.trial import attempt as attempts
+from chaoskit.trial.conduct import Conduct
 from chaoskit.trial.loading import load
 from chaoskit.trial.output import HEAD_BYTES, TAIL_BYTES
+from chaoskit.trial.state import TrialState
 from chaoskit.trial.supervisor import Supervisor
 from tests.trial.conftest import RunTask
 from tests.trial.faulty import no_process_is_left, standing
@@ -50,8 +51,12 @@ def short_from(monkeypatch: pytest.MonkeyPatch) -> ShortFrom:
     """
 
     def set_limits(attempt: int) -> None:
-        limit = property(lambda self: 0.3 if self._attempts >= attempt else 300.0, lambda *_: None)
-        monkeypatch.setattr(Attempts, "timeout_s", limit, raising=False)
+        def conduct(state: TrialState) -> Conduct:
+            return Conduct(0.3 if state.attempts >= attempt else 300.0)
+
+        monkeypatch.setattr(
+            TrialState, "conduct", property(conduct, lambda *_: None), raising=False
+        )
 
     return set_limits
 

@@ -15,6 +15,7 @@ from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, parse_point
 from chaoskit.model.schedule import parse_schedule
 from chaoskit.model.token import CommandSpec, Target
+from chaoskit.trial.conduct import Conduct
 from chaoskit.trial.loading import load
 from chaoskit.trial.supervisor import Supervisor
 
@@ -110,9 +111,7 @@ def with_supervisor(
 
     async def go() -> None:
         async with Supervisor(load(target), 0, work_root) as supervisor:
-            supervisor.timeout_s = timeout_s
-            supervisor.tracing = True
-            supervisor.skip_sleeps = skip_sleeps
+            supervisor.conduct = Conduct(timeout_s, calls=True, skip_sleeps=skip_sleeps)
             await then(supervisor)
 
     asyncio.run(go())

@@ -82,7 +82,6 @@ def _valued(options: Options) -> list[tuple[str, object, object]]:
         ("--in-flight", landing, "landed,late:1"),
         ("--times", options.times, 0),
         ("--depth", options.depth, 3 if options.soak_s is not None else 1),
-        ("--resumes", options.resumes, "full"),
         ("--kill", options.kill, "tree"),
         ("--faults", ",".join(options.faults), ""),
         ("--max-points", options.max_points, None),

@@ -27,7 +27,6 @@ from chaoskit.model.events import (
     FaultLanded,
     ReplySent,
     RequestReceived,
-    ResumeBounded,
     StateObserved,
     StepReported,
     TraceNoted,
@@ -49,14 +48,13 @@ WHATS: dict[type, int] = {
     FaultLanded: 8,
     EndStated: 9,
     TraceNoted: 10,
-    ResumeBounded: 11,
-    StateObserved: 12,
+    StateObserved: 11,
 }
 """What a row is, as a number; `assets/words.js` has the same table."""
 
-REPEATED, REDONE, WITNESS, TAKEN, DEDUPED = 1, 2, 4, 8, 16
+REPEATED, REDONE, WITNESS, DEDUPED = 1, 2, 4, 8
 """Marks: an effect that happened too often / work that was done again / evidence of a finding /
-taken from the undisturbed run, not followed / answered with an earlier answer."""
+answered with an earlier answer."""
 
 FIELD_MOST = 200
 """So many characters of one field are shown; how many there were is then said."""
@@ -110,18 +108,13 @@ def tape(
     lanes: dict[str, int] = {}
     at: dict[int, int] = {}
     asked: dict[int, RequestReceived] = {}
-    then, taken = 0, 0
+    then = 0
     for index, at_us, body in events:
         if isinstance(body, RequestReceived):
             asked[body.request] = body
         marks, first = known.of(index)
-        marks |= taken
         if isinstance(body, ReplySent) and body.deduped:
             marks |= DEDUPED
-        if isinstance(body, ResumeBounded) and not body.followed:
-            taken = TAKEN
-        elif isinstance(body, AttemptEnded):
-            taken = 0
         title, detail = in_words(body, asked)
         now = at_us // 10
         at[index] = len(rows)
@@ -229,10 +222,6 @@ def _words_of_the_task(body: Body) -> Iterator[str]:
     elif isinstance(body, TraceNoted):
         yield f"noted: {body.what}"
         yield plain(body.detail)
-    elif isinstance(body, ResumeBounded):
-        yield "followed no further" if not body.followed else "need not be followed any further"
-        yield "the world is that of the undisturbed run, or the verdict is certain"
-        yield "" if body.followed else "what comes next is the rest of the undisturbed run"
     elif isinstance(body, StateObserved):
         yield "the outputs that it leaves"
         yield from (f"{plain(path)}: {digest[:16]}" for path, digest in body.digests.items())

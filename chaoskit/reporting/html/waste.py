@@ -54,7 +54,7 @@ class Waste:
         self._steps.append((found.steps, number))
         self._effects.append((found.effects, number))
         self._deduped.append((max(0, found.deduped - self._usual), number))
-        if real and not history.bounded and self._timed:
+        if real and self._timed:
             self._seconds.append((_seconds(history) - _seconds(self.survey), number))
         mine: Counter[str] = Counter()
         for extra in found.extras:

@@ -43,7 +43,6 @@ function paintRun(ctx, strip, run, laneOf) {
     const event = run[at], lane = strip.lanes[laneOf(event)];
     if (!lane) continue;
     const x = strip.px(event.index + 0.5), { y, height } = lane;
-    ctx.globalAlpha = event.marks & TAKEN ? 0.45 : 1;
     if (event.what === "call") {
       if (x - last < 0.5) continue; // the one before covers it
       last = x;

@@ -97,7 +97,7 @@ class TrialView {
         { name: "What", width: "4.6em", kind: "quiet", text: (e) => e.what },
         { name: "Event", width: "minmax(0, 1fr)", text: (e) => e.title },
       ],
-      look: (e) => `${e.marks & REPEATED ? "repeated" : ""} ${e.marks & REDONE ? "redone" : ""} ${e.what === "fault" ? "fault" : ""} ${e.marks & TAKEN ? "taken" : ""}`,
+      look: (e) => `${e.marks & REPEATED ? "repeated" : ""} ${e.marks & REDONE ? "redone" : ""} ${e.what === "fault" ? "fault" : ""}`,
       moved: (event) => { this.strip.go(event.index, { aloud: false }); },
       open: () => {},
     });
@@ -196,7 +196,6 @@ class TrialView {
     if (event.marks & REPEATED) lines.push(`It happened before, as event ${event.first + 1}: this one is too many.`);
     if (event.marks & REDONE) lines.push(`It was complete at event ${event.first + 1}, and is begun again.`);
     if (event.marks & DEDUPED) lines.push("An earlier answer again, without a new effect.");
-    if (event.marks & TAKEN) lines.push("Taken from the undisturbed run, whose world this one was by then.");
     return lines;
   }
 

@@ -1,0 +1,49 @@
+"""Classes of trials: those whose faults land at the same kind of moment.
+
+Of each class one trial at least is checked by a real kill, so that a mistake in the copies of the
+world that concerns one kind of call, file or request is met. A class is the kind of fault, the call
+and its target (or the operation and its window), and the phase of the run, by thirds.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+
+from chaoskit.model.points import CallPoint, CrossingPoint, Point, WindowPoint
+from chaoskit.model.schedule import Schedule
+
+_PHASES = 3
+_DIGITS = re.compile(r"[0-9]+")
+
+
+def class_of(schedule: Schedule) -> str:
+    """The class of a trial, by its last fault, without the phase; empty: it has no fault."""
+    faults = [fault for faults in schedule.attempts for fault in faults]
+    if not faults:
+        return ""
+    return f"{len(schedule.attempts)} {faults[-1].kind} {_kind_of(faults[-1].point)}"
+
+
+def _kind_of(point: Point) -> str:
+    """A point without what tells it from others of its kind: ordinals, numbers in names."""
+    match point:
+        case CallPoint():
+            return f"{point.call}({_DIGITS.sub('0', point.target)}) {point.side}"
+        case WindowPoint():
+            return f"{point.service}.{point.operation} {point.window}"
+        case CrossingPoint():
+            return _DIGITS.sub("0", point.name)
+        case _:
+            return "a time"
+
+
+def representatives(schedules: Sequence[Schedule], seed: int) -> frozenset[Schedule]:
+    """One trial of each class and phase, chosen by ``seed``."""
+    classes: dict[tuple[str, int], list[Schedule]] = {}
+    for place, schedule in enumerate(schedules):
+        phase = place * _PHASES // len(schedules)
+        classes.setdefault((class_of(schedule), phase), []).append(schedule)
+    chance = random.Random(f"real kills {seed}")
+    return frozenset(chance.choice(members) for members in classes.values())

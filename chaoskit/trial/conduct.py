@@ -1,0 +1,27 @@
+"""How the attempts of a trial are run: what a job says, and what all of its attempts share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FIRST_TIMEOUT_S = 300.0
+"""The limit of an attempt where nobody says and no baseline was measured yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How attempts are run.
+
+    Args:
+        timeout_s: an attempt that takes longer is killed.
+        calls: the tracer says of every call that it is about to be made.
+        lines: a Python task says of every line of its own code that it is about to run.
+        skip_sleeps: sleep calls return at once.
+        locating: a Python task can be asked which of its lines is running.
+    """
+
+    timeout_s: float = FIRST_TIMEOUT_S
+    calls: bool = False
+    lines: bool = False
+    skip_sleeps: bool = False
+    locating: bool = False
