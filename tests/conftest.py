@@ -22,6 +22,20 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 ROOT = Path(__file__).resolve().parents[1]
 
 
+MEETS_ITS_TEST = ("campaign", "cli", "plugin", "probe", "runtime", "trace", "trial")
+"""Folders of tests whose tasks meet the test at named pipes and files of the real file system."""
+
+
+@pytest.fixture(autouse=True)
+def without_view(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of most tests of the engine run on the real file system; tests of the view ask for it
+    by the mark ``view``.
+    """
+    folder = request.path.relative_to(ROOT).parts[1]
+    if folder in MEETS_ITS_TEST and request.node.get_closest_marker("view") is None:
+        monkeypatch.setenv("CHAOSKIT_VIEW", "off")
+
+
 @pytest.fixture
 def root() -> Path:
     """The project's folder."""

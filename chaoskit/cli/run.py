@@ -271,6 +271,7 @@ def _target(command: object, given: dict[str, object]) -> Target:
         ),
         behaviours=tuple(_texts(given["behaviours"])),
         tables=tables.read_text(encoding="utf-8") if isinstance(tables, Path) else "",
+        typed=True,
     )
     return Target(command=spec)
 

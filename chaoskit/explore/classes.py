@@ -1,8 +1,9 @@
 """Classes of trials: those whose faults land at the same kind of moment.
 
 Of each class one trial at least is checked by a real kill, so that a mistake in the copies of the
-world that concerns one kind of call, file or request is met. A class is the kind of fault, the call
-and its target (or the operation and its window), and the phase of the run, by thirds.
+world that concerns one kind of call, file or request is met. A class is the kind of fault, and the
+call and its target (or the operation and its window). Of a large one several are checked, from
+different phases of the run.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from collections.abc import Sequence
 from chaoskit.model.points import CallPoint, CrossingPoint, Point, WindowPoint
 from chaoskit.model.schedule import Schedule
 
-_PHASES = 3
+_MOST, _EACH = 3, 8
+"""Of so many members of a class one more is checked, up to so many in all."""
+
 _DIGITS = re.compile(r"[0-9]+")
 
 
@@ -40,10 +43,15 @@ def _kind_of(point: Point) -> str:
 
 
 def representatives(schedules: Sequence[Schedule], seed: int) -> frozenset[Schedule]:
-    """One trial of each class and phase, chosen by ``seed``."""
-    classes: dict[tuple[str, int], list[Schedule]] = {}
-    for place, schedule in enumerate(schedules):
-        phase = place * _PHASES // len(schedules)
-        classes.setdefault((class_of(schedule), phase), []).append(schedule)
+    """Some trials of each class, from each of its phases one, chosen by ``seed``."""
+    classes: dict[str, list[Schedule]] = {}
+    for schedule in schedules:
+        classes.setdefault(class_of(schedule), []).append(schedule)
     chance = random.Random(f"real kills {seed}")
-    return frozenset(chance.choice(members) for members in classes.values())
+    chosen = set()
+    for members in classes.values():
+        phases = min(_MOST, 1 + len(members) // _EACH)
+        for phase in range(phases):
+            first, last = (len(members) * n // phases for n in (phase, phase + 1))
+            chosen.add(members[chance.randrange(first, last)])
+    return frozenset(chosen)

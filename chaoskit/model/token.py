@@ -19,7 +19,11 @@ _BROKEN = (binascii.Error, zlib.error, msgspec.DecodeError, UnicodeDecodeError, 
 
 
 class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A scenario given on the command line instead of in a file."""
+    """A scenario given on the command line instead of in a file.
+
+    ``typed``: it runs in the folder in which chaoskit is started, as if typed there; otherwise in
+    the work folder.
+    """
 
     command: tuple[str, ...]
     resume: tuple[str, ...] = ()
@@ -30,6 +34,7 @@ class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     behaviours: tuple[str, ...] = ()
     tables: str = ""
     timeout_s: float | None = None
+    typed: bool = False
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -117,12 +117,22 @@ class Names:
         return Target("->".join(name or OUTSIDE for name in names), tuple(paths))
 
     def _file(self, path: str) -> str | None:
+        """The name of a file that counts; the folders are looked at in their order."""
         for folder, label in self.scope.folders.items():
+            if folder == "/" and not self._counts(path):
+                continue
             if path == folder:
                 return label + "."
-            if path.startswith(folder + "/"):
-                return label + _encoded(path[len(folder) + 1 :])
+            top = folder.rstrip("/") + "/"
+            if path.startswith(top):
+                return label + _encoded(path[len(top) :])
         return None
+
+    def _counts(self, path: str) -> bool:
+        """Whether a file outside the folders that are named belongs to the world."""
+        if path.startswith((*(f"{folder}/" for folder in self.scope.quiet), _SEMAPHORES)):
+            return False
+        return path.startswith(_MEMORY) or not path.startswith(_NO_FILES)
 
     def _note_outside(self, paths: Sequence[str]) -> None:
         quiet = tuple(f"{folder}/" for folder in self.scope.quiet)

@@ -123,7 +123,7 @@ class Attempt:
         ending, why = await stage.launching.start(
             stage.argv(watch.attempt),
             self._environment(watch),
-            stage.workspace.state,
+            stage.workspace.cwd,
             output.writer,
             self._trace_request(),
             change=stage.circumstances.current,
@@ -263,7 +263,7 @@ class Attempt:
             if self._looker is not None:
                 self._looker.mapped(paths)
             if state.durable is not None:
-                state.durable.saw("mmap", paths)
+                state.durable.saw("mmap", self._ours(paths))
         elif "noted" in message:
             noted = TraceNoted(self.watch.attempt, message["noted"], message["detail"])
             state.recorder.add(noted)
@@ -286,7 +286,8 @@ class Attempt:
             watch.held = traced
             durable = self._state.durable
             if durable is not None and traced.point.side != "before":
-                durable.saw(traced.name, traced.paths, traced.result, sync_write=traced.synced)
+                paths = self._ours(traced.paths)
+                durable.saw(traced.name, paths, traced.result, sync_write=traced.synced)
             await _settle()  # what it had sent lands
             if self._over:
                 watch.held = None
@@ -299,6 +300,10 @@ class Attempt:
         except Exception as error:  # noqa: BLE001 - raised again where the attempt is awaited
             self._broken = error
             self._stage.launching.kill()
+
+    def _ours(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """The task's paths as this process finds them."""
+        return tuple(map(self._stage.workspace.ours, paths))
 
     async def forget_held(self) -> None:
         """Wait for what was heard of it after its end."""

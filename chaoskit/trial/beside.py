@@ -11,7 +11,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from chaoskit.model.events import AttemptEnded, How
@@ -27,7 +26,7 @@ class Runner(NamedTuple):
 
     argv: list[str] | None
     variables: Mapping[str, str]
-    cwd: Path
+    cwd: str
     change: str = ""
 
 

@@ -16,6 +16,12 @@ Words on the socket, one JSON object a line:
          {"started": pid} or {"failed": "why"}
          {"do": "go"}: let the task go on from where the tracer holds it
          {"do": "kill-leader"}: SIGKILL to the first process of the task alone
+         {"do": "view"}: enter a copy-on-write view of the file system
+             -> {"view": {label: where}, "uppers": {label: folder}, "store": descriptor,
+                 "closed": [where]} or {"view": null, "why": "..."}
+         {"do": "renew", "labels": [...]}: make these overlays empty, with what lies within
+             -> {"renewed": {label: folder}}
+         {"do": "cover", "labels": [...]}: put them in their places -> {"covered": ""} or why not
     out  {"call": ..., "side": ..., "held": ...} of a traced task, see `chaoskit.trace.tracer`
          {"mapped": [path]}, a file that it can change by mere stores
          {"noted": what, "detail": where}, the limits of a trace, before
@@ -30,7 +36,6 @@ import json
 import os
 import select
 import selectors
-import shutil
 import signal
 import socket
 import sys
@@ -43,7 +48,8 @@ from chaoskit.trace import filter as seccomp
 from chaoskit.trace.abi import this_abi
 from chaoskit.trace.naming import Scope
 from chaoskit.trace.tracer import Tracer, Wishes
-from chaoskit.trial import faketime
+from chaoskit.trial import faketime, files
+from chaoskit.trial.overlay import Overlays, drop_rights
 from chaoskit.trial.task_modules import Task, load_task, modules_of
 
 _PR_SET_PDEATHSIG = 1
@@ -76,6 +82,7 @@ class Launcher:
         self._leader = 0
         self._leaders: set[int] = set()
         self._folder = ""
+        self._overlays: Overlays | None = None
         self._moved = False
         self._tracer: Tracer | None = None
         self._wake_read, self._wake_write = socket.socketpair()
@@ -126,6 +133,10 @@ class Launcher:
             case "hello":
                 sys.path[:] = [str(entry) for entry in _list(message["path"])]
                 self._folder = str(message["folder"])
+            case "view":
+                self._enter_view()
+            case "renew" | "cover" as verb if self._overlays is not None:
+                self._change_view(self._overlays, verb, list(map(str, _list(message["labels"]))))
             case "load":
                 self._load(str(message["file"]), str(message["name"]))
             case "start":
@@ -137,6 +148,32 @@ class Launcher:
                 with suppress(ProcessLookupError):
                     os.kill(self._leader, signal.SIGKILL)
         return None
+
+    def _enter_view(self) -> None:
+        try:
+            self._overlays = found = Overlays(self._folder)
+        except OSError as refused:
+            what = f" ({refused.filename})" if refused.filename else ""
+            self._say({"view": None, "why": f"{refused.strerror}{what}"})
+            return
+        self._say(
+            {
+                "view": {layer.label: layer.at for layer in found.layers},
+                "uppers": {layer.label: found.upper(layer.label) for layer in found.layers},
+                "store": found.descriptor,
+                "closed": [layer.at for layer in found.closed],
+            }
+        )
+
+    def _change_view(self, overlays: Overlays, verb: str, labels: list[str]) -> None:
+        try:
+            if verb == "renew":
+                self._say({"renewed": {n: overlays.upper(n) for n in overlays.renew(labels)}})
+            else:
+                overlays.cover(labels)
+                self._say({"covered": ""})
+        except OSError as failed:
+            self._say({"covered": f"{failed.strerror} ({failed.filename})"})
 
     def _load(self, file: str, name: str) -> None:
         try:
@@ -268,6 +305,9 @@ class Launcher:
         for descriptor in (nothing, output):
             if descriptor > 2:
                 os.close(descriptor)
+        if self._overlays is not None and self._overlays.lends_rights:
+            drop_rights()
+        os.makedirs(cwd, exist_ok=True)  # the task may have removed it
         os.chdir(cwd)
         os.environ.clear()
         os.environ.update(environment)
@@ -320,8 +360,11 @@ class Launcher:
                     os.killpg(self._leader, signal.SIGKILL)
         if self._moved:
             faketime.sweep()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._overlays is not None:
+            self._overlays.leave()
+        elif self._folder:
+            with suppress(OSError):
+                files.remove(self._folder)
 
 
 def _reap_all() -> None:
@@ -382,7 +425,7 @@ def _execute(argv: list[str], failure: int) -> None:
     except OSError as error:
         hint = ""
         if "/" in argv[0] and not argv[0].startswith("/"):
-            hint = " (its working directory is the work folder: give the whole path)"
+            hint = " (a relative path: it is looked for from the task's working directory)"
         os.write(failure, f"{argv[0]}: {error.strerror}{hint}".encode() + _END)
     os._exit(127)
 

@@ -60,6 +60,38 @@ class Launching:
         """The root below which every process of an attempt is found."""
         return self._process.pid
 
+    async def enter_view(self) -> dict[str, Any]:
+        """Let the launcher, and all that it starts, see the file system copy-on-write.
+
+        Returns:
+            What the launcher says of it, see there.
+        """
+        self._say({"do": "view"})
+        return await self._answer(_ANSWER_TIMEOUT_S, "making the view of the file system")
+
+    async def renew(self, labels: Sequence[str]) -> dict[str, str]:
+        """Make overlays empty; the upper folder of each that was taken away for that, by label.
+
+        Raises:
+            HarnessError: it cannot be done.
+        """
+        self._say({"do": "renew", "labels": list(labels)})
+        answer = await self._answer(_ANSWER_TIMEOUT_S, "emptying the view of the file system")
+        if "renewed" not in answer:
+            raise HarnessError(f"the view of the file system is lost: {answer['covered']}")
+        return dict(answer["renewed"])
+
+    async def cover(self, labels: Sequence[str]) -> None:
+        """Put overlays back that `renew` took away.
+
+        Raises:
+            HarnessError: it cannot be done.
+        """
+        self._say({"do": "cover", "labels": list(labels)})
+        answer = await self._answer(_ANSWER_TIMEOUT_S, "mounting the view of the file system")
+        if answer["covered"]:
+            raise HarnessError(f"the view of the file system is lost: {answer['covered']}")
+
     async def load(self, file: Path, name: str) -> None:
         """Preload a Python task: the scenario ``name`` in ``file``.
 
@@ -75,7 +107,7 @@ class Launching:
         self,
         argv: Sequence[str] | None,
         env: Mapping[str, str],
-        cwd: Path,
+        cwd: str,
         output: int,
         trace: Mapping[str, object] | None = None,
         *,
@@ -102,7 +134,7 @@ class Launching:
             "do": "start",
             "argv": list(argv) if argv is not None else None,
             "env": dict(env),
-            "cwd": str(cwd),
+            "cwd": cwd,
             "trace": trace,
             "change": change,
             "runners": runners,

@@ -23,7 +23,8 @@ _SKIPPED = {".venv", ".git", "node_modules", "__pycache__", "build", "dist"}
 class Loaded:
     """A scenario with where it came from. ``file`` is None for one of the command line.
 
-    ``take``: only so many leading items of its inputs are kept; None: all of them.
+    ``take``: only so many leading items of its inputs are kept; None: all of them. ``typed``: the
+    command is to run where it was typed.
     """
 
     scenario: Scenario
@@ -32,6 +33,7 @@ class Loaded:
     name: str
     here: Path
     take: int | None = None
+    typed: bool = False
 
     @property
     def title(self) -> str:
@@ -83,7 +85,7 @@ def load(target: Target, take: int | None = None) -> Loaded:
             tables=spec.tables,
             timeout_s=spec.timeout_s,
         )
-        return Loaded(scenario, target, None, DEFAULT_NAME, Path.cwd(), take)
+        return Loaded(scenario, target, None, DEFAULT_NAME, Path.cwd(), take, spec.typed)
     path, _, name = target.scenario.partition(":")
     return replace(_from_file(target, Path(path), name or DEFAULT_NAME), take=take)
 

@@ -8,14 +8,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from chaoskit.model.behaviours import Behaviour
-from chaoskit.model.changes import Change
-from chaoskit.model.errors import ScenarioError, UsageError, unknown_name
+from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.hosting import Clocked, Misbehaving, Service
 from chaoskit.model.points import CallPoint
 from chaoskit.model.preludes import Changed, Clock, Damage, Prelude, Resumers
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.schedule import Schedule
 from chaoskit.trial import faketime
+from chaoskit.trial.workspace import Workspace
 
 SHIFT_VARIABLE = "CHAOSKIT_CLOCK_SHIFT_S"
 """By how many seconds the clocks have moved on; `chaoskit.probe.now` adds it, unless the library
@@ -33,10 +33,12 @@ class Circumstances:
         current: the name of the change whose task or command is in force; empty for the scenario's.
     """
 
-    def __init__(self, scenario: Scenario, services: Sequence[Service], state: Path) -> None:
+    def __init__(
+        self, scenario: Scenario, services: Sequence[Service], workspace: Workspace
+    ) -> None:
         self._scenario = scenario
         self._services = services
-        self._state = state
+        self._workspace = workspace
         self._before: dict[str, bytes] = {}
         self._keeps = False
         self.reset()
@@ -147,11 +149,19 @@ class Circumstances:
         stale for the next one.
         """
         if self._keeps:
-            files = _files(self._state)
+            files = self._files()
             self._before = {name: file.read_bytes() for name, file in files.items()}
 
+    def _files(self) -> dict[str, Path]:
+        """Every regular file that the task has written, by its path relative to the area it works
+        in; links are not followed.
+        """
+        area, written = self._workspace.area, self._workspace.written
+        names = (file.relative_to(written).as_posix() for file in sorted(_walk(written)))
+        return {name: area / name for name in names}
+
     def _damage(self, damage: Damage) -> bool:
-        there = _files(self._state)
+        there = self._files()
         found = [name for name in there if covers(damage.files, name)]
         for name in found:
             _damage_one(there[name], damage, self._before.get(name))
@@ -159,7 +169,7 @@ class Circumstances:
         if damage.how == "stale":
             gone = [n for n in self._before if n not in there and covers(damage.files, n)]
         for name in gone:
-            file = self._state / name
+            file = self._workspace.area / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(self._before[name])
         return bool(found or gone)
@@ -203,11 +213,6 @@ def _covers(pattern: Sequence[str], name: Sequence[str]) -> bool:
     return fnmatchcase(name[0], pattern[0]) and _covers(pattern[1:], name[1:])
 
 
-def _files(folder: Path) -> dict[str, Path]:
-    """Every regular file below ``folder``, by its relative path; links are not followed."""
-    return {file.relative_to(folder).as_posix(): file for file in sorted(_walk(folder))}
-
-
 def _walk(folder: Path) -> Iterator[Path]:
     for where, _, names in os.walk(folder):
         for file in (Path(where, name) for name in names):
@@ -230,17 +235,3 @@ def _damage_one(file: Path, damage: Damage, before: bytes | None) -> None:
             file.unlink()
         case "stale":
             file.write_bytes(before or b"")
-
-
-def apply_world(change: Change, state: Path, variables: Mapping[str, str]) -> None:
-    """Let a change do what it does to files and databases.
-
-    Raises:
-        ScenarioError: it failed.
-    """
-    if change.world is None:
-        return
-    try:
-        change.world(state, variables)
-    except Exception as error:
-        raise ScenarioError(f"the change failed: {type(error).__name__}: {error}") from error

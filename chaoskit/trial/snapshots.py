@@ -242,12 +242,14 @@ class Camera:
             status = child.stat(follow_symlinks=False)
             self._add(f"{name}/{child.name}", child.path, status, known, dirty, found)
 
-    def put_back(self, tree: Tree) -> None:
-        """Make the folders what they were when ``tree`` was taken."""
+    def put_back(self, tree: Tree, labels: Iterable[str]) -> None:
+        """Make some folders what they were when ``tree`` was taken."""
         self._last = {}
-        for folder in self._folders.values():
-            files.remove(str(folder))
-        for name, entry in tree.items():
+        wanted = set(labels)
+        for label in wanted:
+            files.remove(str(self._folders[label]))
+        chosen = {n: e for n, e in tree.items() if n.partition("/")[0] in wanted}
+        for name, entry in chosen.items():
             self._make(self._path(name), entry)
         for name, entry in reversed(
             list(tree.items())

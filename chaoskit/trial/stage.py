@@ -17,7 +17,7 @@ from typing import Any
 from chaoskit.model.behaviours import Behaviour, parse_behaviour
 from chaoskit.model.changes import Change
 from chaoskit.model.contract import Contract
-from chaoskit.model.errors import HarnessError, UsageError, unknown_name
+from chaoskit.model.errors import HarnessError, ScenarioError, UsageError, unknown_name
 from chaoskit.model.events import FaultLanded
 from chaoskit.model.hosting import (
     Address,
@@ -35,14 +35,19 @@ from chaoskit.trial.beside import Runner
 from chaoskit.trial.launcher import COLD
 from chaoskit.trial.launching import Launching
 from chaoskit.trial.loading import Loaded
-from chaoskit.trial.preludes import Circumstances, apply_world
+from chaoskit.trial.preludes import Circumstances
 from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Heard, Reports
 from chaoskit.trial.services import create_services, service_names
-from chaoskit.trial.snapshots import SERVICES, STATE
 from chaoskit.trial.tracing import TraceScope
+from chaoskit.trial.view import View
 from chaoskit.trial.workspace import Workspace
 from chaoskit.trial.world import World
+
+VIEW_VARIABLE = "CHAOSKIT_VIEW"
+"""Set to ``off`` it makes tasks run on the real file system, each trial by a real kill where they
+change anything outside the work folder.
+"""
 
 HOLD_TOTAL_S = 3.0
 """For how long in all services hold their answers back, at the most."""
@@ -54,6 +59,8 @@ class Stage:
     Attributes:
         scenario: what is run.
         services: the fake services, in the scenario's order.
+        view: the copy-on-write view in which the task runs; None: there is none here.
+        no_view: why there is none.
     """
 
     workspace: Workspace
@@ -73,6 +80,8 @@ class Stage:
         self._check_behaviours()
         self._check_patterns()
         self._work_root = work_root
+        self.view: View | None = None
+        self.no_view = ""
         self._other_inputs = False
 
     def _check_behaviours(self) -> None:
@@ -130,9 +139,11 @@ class Stage:
     async def _start(self, observer: Observer) -> None:
         scenario = self.scenario
         workspace = self.workspace
+        await self._enter_view()
         self._write_inputs()
         fill = scenario.prepare
-        workspace.prepare(None if fill is None else lambda folder: fill(folder, self._seed))
+        if fill is not None:
+            self._make_there(lambda: fill(Path(workspace.home), self._seed))
         known: dict[str, Address] = {}
         for service in self.services:
             options = {"tables": scenario.tables} if scenario.tables else {}
@@ -140,10 +151,10 @@ class Stage:
             folder.mkdir()
             known[service.name] = await service.start(observer, ServiceSettings(folder, 0, options))
         self.addresses = self._join(known)
-        self.scope = TraceScope.of(workspace, known)
-        folders = {STATE: workspace.state, SERVICES: workspace.services}
-        self.world = World(folders, self.services)
-        self.circumstances = Circumstances(scenario, self.services, workspace.state)
+        self.scope = TraceScope.of(workspace, known, everywhere=self.view is not None)
+        self.world = World(workspace, self.services, self.view)
+        self.world.begins_here()
+        self.circumstances = Circumstances(scenario, self.services, workspace)
         for word in (*scenario.command, *scenario.resume, *scenario.env.values()):
             self.addresses.fill(word)
         if scenario.task is not None:
@@ -153,7 +164,7 @@ class Stage:
 
     def _join(self, known: Mapping[str, Address]) -> Addresses:
         own = {
-            "state": str(self.workspace.state),
+            "state": self.workspace.home,
             "seed": str(self._seed),
             "inputs": str(self.workspace.inputs),
             "here": str(self._loaded.here),
@@ -175,10 +186,9 @@ class Stage:
             self.launching.close()
         self.workspace.remove()
 
-    def reset(self, seed_shift: int = 0) -> None:
+    async def reset(self, seed_shift: int = 0) -> None:
         """An empty world; with other ids than usual where ``seed_shift`` is not 0."""
-        self.workspace.refill()
-        self.world.reset()
+        await self.world.reset()
         self.forget_preludes()
         for service in self.services:
             service.reset(self._seed + seed_shift, self._behaviours)
@@ -220,9 +230,36 @@ class Stage:
         if change.inputs is not None:
             self.workspace.write_inputs(self._loaded.inputs(self._seed, change.inputs))
             self._other_inputs = True
-        await asyncio.to_thread(apply_world, change, self.workspace.state, self.variables())
+        if change.world is not None:
+            deed, variables = change.world, self.variables()
+            home = Path(self.workspace.home)
+            await asyncio.to_thread(self._make_there, lambda: deed(home, variables))
         for service in self.services:
             service.collect()  # what the change wrote is not the task's
+
+    def _make_there(self, deed: Callable[[], object]) -> None:
+        """Do what a scenario says to the task's files, where the task finds them.
+
+        Raises:
+            ScenarioError: it failed.
+        """
+        try:
+            deed() if self.view is None else self.view.run(deed)
+        except Exception as error:
+            told = str(error) if self.view is not None else f"{type(error).__name__}: {error}"
+            raise ScenarioError(f"what the scenario does to the files failed: {told}") from error
+
+    async def _enter_view(self) -> None:
+        """Where this machine allows it, the task sees the whole file system copy-on-write."""
+        if os.environ.get(VIEW_VARIABLE) == "off":
+            self.no_view = f"{VIEW_VARIABLE} says off"
+            return
+        told = await self.launching.enter_view()
+        if told["view"] is None:
+            self.no_view = str(told["why"])
+            return
+        self.view = View(self.launching, told)
+        self.workspace.enter(self.view, str(self._loaded.here) if self._loaded.typed else "")
 
     def variables(self) -> dict[str, str]:
         """The task's whole environment, but for what one attempt is watched with."""
@@ -235,7 +272,7 @@ class Stage:
 
     def runner(self, attempt: int, variables: Mapping[str, str]) -> Runner:
         """How a second runner is started beside the first."""
-        folder, change = self.workspace.state, self.circumstances.current
+        folder, change = self.workspace.cwd, self.circumstances.current
         return Runner(self.argv(attempt), variables, folder, change)
 
     def delay_replies(self, seconds: float) -> None:
@@ -272,9 +309,11 @@ class Stage:
     def _program(self, word: str) -> str:
         """A program that is named by a path, found from where the command was written down too.
 
-        Its working directory is the work folder, where a path of that name goes first.
+        Its working directory is the work folder, where a path of that name goes first. As typed, it
+        runs where it was written down.
         """
-        if "/" not in word or (self.workspace.state / word).exists():
+        workspace = self.workspace
+        if "/" not in word or workspace.cwd != workspace.home or (workspace.state / word).exists():
             return word
         there = self._loaded.here / word
         return str(there) if there.is_file() else word

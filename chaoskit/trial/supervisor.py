@@ -73,7 +73,7 @@ class Supervisor:
             UsageError: something that ``schedule`` names cannot be done here.
         """
         self._stage.circumstances.check(schedule)
-        return await self._run(1, schedule, self._afresh(schedule))
+        return await self._run(1, schedule, await self._afresh(schedule))
 
     async def survey(self) -> tuple[History, History]:
         """Two undisturbed runs; the second one in a world that is as different as it may be.
@@ -82,7 +82,7 @@ class Supervisor:
         they answer a little late, so that requests that are sent together are seen to overlap.
         """
         first = await self.run(Schedule())
-        state = self._afresh(Schedule(), seed_shift=1)
+        state = await self._afresh(Schedule(), seed_shift=1)
         self._stage.delay_replies(HOLD_S)
         try:
             second = await self._run(1, Schedule(), state)
@@ -90,9 +90,9 @@ class Supervisor:
             self._stage.delay_replies(0.0)
         return first, second
 
-    def _afresh(self, schedule: Schedule, seed_shift: int = 0) -> TrialState:
+    async def _afresh(self, schedule: Schedule, seed_shift: int = 0) -> TrialState:
         """The state of a trial in an empty world."""
-        self._stage.reset(seed_shift)
+        await self._stage.reset(seed_shift)
         loses_power = any(fault.is_power for faults in schedule.attempts for fault in faults)
         return TrialState(self._stage, self.conduct, loses_power=loses_power)
 
@@ -128,24 +128,25 @@ class Supervisor:
         schedule = Schedule() if since is None else since.schedule
         loses_power = any(fault.is_power for fault in wanted)
         if since is None:
-            self._stage.reset()
+            await self._stage.reset()
             state = TrialState(self._stage, self.conduct, loses_power=loses_power)
         else:
-            state = self._go_back(since.snapshot, schedule, loses_power=loses_power)
+            state = await self._go_back(since.snapshot, schedule, loses_power=loses_power)
         recording = Recording(state, self.world, wanted)
         await self._run(len(schedule.attempts) + 1, schedule, state, recording)
         return recording.album
 
     async def resume(self, snapshot: Snapshot, schedule: Schedule) -> History:
         """Go on from ``snapshot`` as if the last fault of ``schedule`` had landed there."""
-        return await self._run(snapshot.attempt + 1, schedule, self._go_back(snapshot, schedule))
+        state = await self._go_back(snapshot, schedule)
+        return await self._run(snapshot.attempt + 1, schedule, state)
 
-    def _go_back(
+    async def _go_back(
         self, snapshot: Snapshot, schedule: Schedule, *, loses_power: bool = False
     ) -> TrialState:
         """The state of a trial in the world of ``snapshot``, after the kill there."""
         self._stage.forget_preludes()
-        self.world.put_back(snapshot)
+        await self.world.put_back(snapshot)
         state = TrialState(
             self._stage,
             self.conduct,
@@ -169,7 +170,7 @@ class Supervisor:
         Returns:
             The places that were passed and where such a line was running; none for other tasks.
         """
-        self._stage.reset()
+        await self._stage.reset()
         state = TrialState(self._stage, replace(self.conduct, locating=True))
         locating = Locating(state, points)
         await self._run(1, Schedule(), state, locating)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -69,10 +70,16 @@ class TraceScope:
     quiet: str
 
     @classmethod
-    def of(cls, workspace: Workspace, known: Mapping[str, Address]) -> TraceScope:
-        """The scope of one supervisor."""
-        folders = {str(workspace.state): ""}
+    def of(
+        cls, workspace: Workspace, known: Mapping[str, Address], *, everywhere: bool
+    ) -> TraceScope:
+        """The scope of one supervisor; ``everywhere``: all files belong to the world."""
+        folders = {workspace.home: "" if workspace.cwd == workspace.home else "state:"}
         folders |= {str(workspace.services / name): f"{name}:" for name in known}
+        folders.setdefault(workspace.cwd, "")
+        if everywhere:
+            folders.setdefault(os.path.expanduser("~"), "~/")
+            folders["/"] = "/"
         ports = {port: name for name, address in known.items() for port in address.ports}
         return cls(folders, ports, str(workspace.base))
 

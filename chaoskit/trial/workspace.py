@@ -7,10 +7,12 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from chaoskit.model.errors import ScenarioError
+from chaoskit.trial import files
+from chaoskit.trial.view import WORK, View
 
 PREFIX = "chaoskit-"
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - its folders have random names
@@ -27,19 +29,53 @@ def default_root() -> Path:
 
 
 class Workspace:
-    """Made once, refilled for every trial, always at the same paths."""
+    """Made once, used for every trial.
+
+    Attributes:
+        base: the folder with all of it.
+        state: the work folder, as the supervisor finds it.
+        home: the work folder, as the task finds it; in a view it is the same in every run.
+        cwd: the task's working directory.
+    """
 
     def __init__(self, root: Path | None = None) -> None:
         made = tempfile.mkdtemp(prefix=PREFIX, dir=root or default_root())
         self.base = Path(made).resolve()  # as the kernel calls it: calls are known by their paths
-        self.state = self.base / "state"
+        self.state = self.base / "home" / "state"
         self.services = self.base / "services"
         self.inputs = self.base / "inputs.json"
         self.socket = self.base / "probe"
         self.where = self.base / "where"
-        self._template = self.base / "template"
-        self.services.mkdir()
-        self.where.mkdir()
+        self.home = self.cwd = str(self.state)
+        self._view: View | None = None
+        for folder in (self.state, self.services, self.where):
+            folder.mkdir(parents=True)
+
+    def enter(self, view: View, cwd: str) -> None:
+        """The task runs in ``view``, in the folder ``cwd``; empty: in the work folder."""
+        self._view = view
+        self.home = WORK
+        self.cwd = cwd or WORK
+
+    @property
+    def area(self) -> Path:
+        """The folder in which the task's own files are looked for, as the supervisor finds it."""
+        if self._view is None or self.cwd == self.home:
+            return self.state
+        return self._view.outside(self.cwd)
+
+    @property
+    def written(self) -> Path:
+        """The folder with those files below `area` that the task has written."""
+        if self._view is None or self.cwd == self.home:
+            return self.state
+        return Path(self._view.upper(self.cwd))
+
+    def ours(self, path: str) -> str:
+        """Where a file lies, by its path as the task finds it."""
+        if path == self.home or path.startswith(f"{self.home}/"):
+            return f"{self.state}{path.removeprefix(self.home)}"
+        return path if self._view is None else self._view.upper(path)
 
     def write_inputs(self, inputs: object) -> None:
         """Store the task's inputs.
@@ -52,48 +88,49 @@ class Workspace:
         except (TypeError, ValueError) as wrong:
             raise ScenarioError(f"inputs= must make a JSON value: {wrong}") from wrong
 
-    def prepare(self, fill: Callable[[Path], None] | None) -> None:
-        """Make the template from which every trial's work folder is copied."""
-        self._template.mkdir()
-        if fill is not None:
-            fill(self._template)
-
-    def refill(self) -> None:
-        """A work folder as it is before the first attempt."""
-        shutil.rmtree(self.state, ignore_errors=True)
-        shutil.copytree(self._template, self.state, symlinks=True)
-
     def digests(self, patterns: Sequence[str]) -> dict[str, str]:
-        """SHA-256 of every file in the work folder that a pattern matches, by relative path.
+        """SHA-256 of every file that a pattern matches, by its path relative to the `area`.
 
         A history is UTF-8 throughout: bytes of a name that are not stand as ``\\xff``.
         """
         found: dict[str, str] = {}
         for pattern in patterns:
-            for file in sorted(self.state.glob(pattern)):
+            for file in sorted(self.area.glob(pattern)):
                 if file.is_file():
-                    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-                    name = os.fsencode(file.relative_to(self.state).as_posix())
-                    found[name.decode(errors="backslashreplace")] = digest
+                    name = os.fsencode(file.relative_to(self.area).as_posix())
+                    found[name.decode(errors="backslashreplace")] = _digest(file)
         return found
 
     def copy_state(self, folder: Path, bytes_max: int) -> bool:
-        """Copy the work folder to ``folder``. False, and nothing done, above ``bytes_max``."""
-        if _bytes_in(self.state) > bytes_max:
+        """Copy what the task wrote to ``folder``. False, and nothing done, above ``bytes_max``."""
+        written = self.written
+        if _bytes_in(written) > bytes_max:
             return False
-        shutil.copytree(self.state, folder, symlinks=True, dirs_exist_ok=True, ignore=_not_plain)
+        if written.is_dir():
+            shutil.copytree(written, folder, symlinks=True, dirs_exist_ok=True, ignore=_not_plain)
         return True
 
     def remove(self) -> None:
         """Remove everything."""
-        shutil.rmtree(self.base, ignore_errors=True)
+        files.remove(str(self.base))
+
+
+def _digest(file: Path) -> str:
+    """The digest of a file's content; its holes count as NULs, and cost nothing but time."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _bytes_in(folder: Path) -> int:
+    """How much a copy would hold: the larger of what files say, and what they take."""
     return sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
 
 
 def _not_plain(folder: str, names: list[str]) -> set[str]:
-    """Sockets and pipes cannot be copied."""
+    """Sockets, pipes, devices and what cannot be read cannot be copied."""
     paths = ((name, Path(folder, name)) for name in names)
-    return {n for n, p in paths if not (p.is_dir() or p.is_file() or p.is_symlink())}
+    return {n for n, p in paths if not (p.is_symlink() or _is_copied(p))}
+
+
+def _is_copied(path: Path) -> bool:
+    return (path.is_dir() or path.is_file()) and os.access(path, os.R_OK)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from chaoskit.model.hosting import Restorable, Service
 from chaoskit.trial.power_disk import Disk, Folder, Symlink
 from chaoskit.trial.power_disk import Entry as OnDisk
 from chaoskit.trial.snapshots import (
+    SERVICES,
     STATE,
     Camera,
     Contents,
@@ -21,30 +21,51 @@ from chaoskit.trial.snapshots import (
     Tree,
     digest_of,
 )
+from chaoskit.trial.view import View
+from chaoskit.trial.workspace import Workspace
 
 
 class World:
-    """Everything durable around one task: some folders, and services that can go back.
+    """Everything durable around one task: its files, and services that can go back.
 
     Attributes:
         began_ns: when the trial began that is running, as a time of day.
     """
 
-    def __init__(self, folders: Mapping[str, Path], services: Sequence[Service]) -> None:
+    def __init__(
+        self, workspace: Workspace, services: Sequence[Service], view: View | None = None
+    ) -> None:
+        """The files are the work folder and the services'; with a ``view`` all that is written."""
         self.contents = Contents()
         self.began_ns = 0
-        self._camera = Camera(folders, self.contents)
+        self._workspace = workspace
         self._services = services
+        self._view = view
+        self._folders = {STATE: workspace.state, SERVICES: workspace.services}
+        self._camera = Camera(self._folders, self.contents)
         self._saved: dict[str, tuple[int, bytes]] = {}
+        self._look_up()
+        self._initial: Tree = {}
+
+    def _look_up(self) -> None:
+        if self._view is not None:
+            self._folders.update(self._view.folders)
+
+    def begins_here(self) -> None:
+        """The files are now as every trial finds them."""
+        tree = self._camera.take()
+        below = f"{SERVICES}/"
+        self._initial = {n: e for n, e in tree.items() if n != SERVICES and not n.startswith(below)}
 
     def save(self, changed: Iterable[str] | None, moved: int) -> tuple[Tree, tuple[bytes, ...]]:
         """The world as it is now.
 
         Args:
-            changed: see `Camera.take`.
+            changed: absolute paths, as the task finds them; see `Camera.take`.
             moved: a number that is another one whenever a service has done something.
         """
-        tree = self._camera.take(changed)
+        ours = None if changed is None else [self._workspace.ours(path) for path in changed]
+        tree = self._camera.take(ours)
         return tree, tuple(self._service(service, moved) for service in self._services)
 
     def after_power_loss(self, snapshot: Snapshot, disk: Disk) -> Snapshot:
@@ -74,10 +95,11 @@ class World:
         """Another attempt is recorded: what counts moves counts from the start again."""
         self._saved.clear()
 
-    def reset(self) -> None:
-        """A trial begins in an empty world."""
+    async def reset(self) -> None:
+        """A trial begins in a world in which nothing has happened."""
         self._saved.clear()
         self.began_ns = time.time_ns()
+        await self._put_files(self._initial, [])
 
     def _service(self, service: Service, moved: int) -> bytes:
         assert isinstance(service, Restorable)
@@ -88,19 +110,45 @@ class World:
 
     def keep_only(self, snapshots: Iterable[Snapshot]) -> None:
         """Forget the contents that none of these needs."""
+        trees = [self._initial]
         needed: set[bytes] = set()
         for snapshot in snapshots:
+            trees.append(snapshot.tree)
             needed.update(snapshot.services)
-            for entry in snapshot.tree.values():
+        for tree in trees:
+            for entry in tree.values():
                 needed |= self.contents.of(entry)
         self.contents.keep_only(needed)
         self._saved.clear()
 
-    def put_back(self, snapshot: Snapshot) -> None:
+    async def put_back(self, snapshot: Snapshot) -> None:
         """Make the world what it was when ``snapshot`` was taken."""
         self._saved.clear()
         self.began_ns = snapshot.began_ns
-        self._camera.put_back(snapshot.tree)
+        await self._put_files(snapshot.tree, [SERVICES])
         for service, saved in zip(self._services, snapshot.services, strict=True):
             assert isinstance(service, Restorable)
             service.restore(self.contents[saved])
+
+    async def _put_files(self, tree: Tree, further: Sequence[str]) -> None:
+        """Make the task's files what they are in ``tree``, and those of ``further`` folders."""
+        labels = [STATE, *further]
+        if self._view is None:
+            self._camera.put_back(tree, labels)
+            return
+        filled = {name.partition("/")[0] for name in tree if "/" in name}
+        layers = self._view.folders
+        changed = [n for n in layers if n in filled or self._differs(n, tree.get(n))]
+        gone = await self._view.renew(changed)
+        self._look_up()
+        self._camera.put_back(tree, [*labels, *gone])
+        await self._view.cover(gone)
+
+    def _differs(self, label: str, wanted: Entry | None) -> bool:
+        """Whether an upper layer is not an empty folder as it was made."""
+        folder = self._folders[label]
+        status = os.lstat(folder)
+        if wanted is None or (status.st_mode, status.st_mtime_ns) != (wanted.mode, wanted.mtime_ns):
+            return True
+        with os.scandir(folder) as entries:
+            return next(entries, None) is not None

@@ -74,7 +74,7 @@ def test_calls_of_a_dead_attempt_are_not_taken_for_those_of_the_next(tmp_path: P
         told: list[str] = []
         launching = Launching(tmp_path, lambda message: told.append(message["call"]))
         PlayedLauncher.say({"call": "late"}, {"ended": 7, "status": 9})
-        starting = asyncio.create_task(launching.start(["true"], {}, tmp_path, 0))
+        starting = asyncio.create_task(launching.start(["true"], {}, str(tmp_path), 0))
         await asyncio.sleep(0)
         PlayedLauncher.say({"call": "later"}, {"born": 7}, {"call": "its own"}, {"started": 7})
         ending, _ = await starting
@@ -93,7 +93,7 @@ def test_an_answer_that_came_during_a_pause_of_this_process_counts(tmp_path: Pat
     async def hear() -> bool:
         loop = asyncio.get_running_loop()
         launching = Launching(tmp_path, lambda _: None)
-        starting = asyncio.create_task(launching.start(["true"], {}, tmp_path, 0))
+        starting = asyncio.create_task(launching.start(["true"], {}, str(tmp_path), 0))
         await asyncio.sleep(0)
         PlayedLauncher.say({"born": 7}, {"started": 7})
         told = loop.time

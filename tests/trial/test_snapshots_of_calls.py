@@ -316,7 +316,7 @@ def test_a_world_is_put_back_byte_for_byte(tmp_path: Path) -> None:
     shutil.rmtree(folders["services"])
     folders["services"].mkdir()
     for _ in range(2):
-        camera.put_back(tree)
+        camera.put_back(tree, folders)
         after = {name: (files_in(f), times_in(f)) for name, f in folders.items()}
         assert after == before
         assert camera.take([]) == tree
