@@ -13,7 +13,7 @@ from chaoskit.explore.plan import MEANING, noted
 from chaoskit.model.events import CallSeen
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.schedule import parse_schedule
-from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE
+from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE, UNMOVED
 
 SHOWN_MOST = 3
 
@@ -131,6 +131,9 @@ def _of_points(
 
 
 def _of_the_trace(store: Store) -> Iterator[str]:
+    clocks = (t.schedule for t in store.trials() if "clock:" in t.schedule)
+    if any(noted([store.history(schedule)], UNMOVED) for schedule in clocks):
+        yield "the program's own clock: only the services' clocks and probe.now() advanced"
     survey = store.survey()
     runs = survey[:2] if survey else ()
     if mapped := _some(noted(runs, MAPPED)):

@@ -230,6 +230,7 @@ class Attempts:
             self._trace_request(watch),
             change=self._stage.circumstances.current,
             runners=self._stage.circumstances.runners,
+            shift_ns=self._stage.shift_ns,
         )
         if not watch.has_company:  # a twin writes to the same one
             output.started()

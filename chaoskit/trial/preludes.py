@@ -15,12 +15,6 @@ from chaoskit.model.points import CallPoint
 from chaoskit.model.preludes import Changed, Clock, Damage, Prelude, Resumers
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.schedule import Schedule
-from chaoskit.trial import faketime
-
-SHIFT_VARIABLE = "CHAOSKIT_CLOCK_SHIFT_S"
-"""By how many seconds the clocks have moved on; `chaoskit.probe.now` adds it, unless the library
-below has moved the program's clock already.
-"""
 
 
 class Circumstances:
@@ -99,21 +93,6 @@ class Circumstances:
             case Behaviour():
                 pass  # all of them together, see `behave`
         return True
-
-    @property
-    def runs_cold(self) -> bool:
-        """Whether a Python task is started anew, because a fork cannot have another clock."""
-        return bool(self.shift_s) and bool(faketime.library())
-
-    def moved_on(self, base: Mapping[str, str], *, cold: bool) -> dict[str, str]:
-        """The task's variables when clocks have moved on; ``cold``: it is executed, not forked."""
-        found = dict(base)
-        if self.shift_s:
-            found[SHIFT_VARIABLE] = str(self.shift_s)
-            library = faketime.library()
-            if library and cold:
-                found |= faketime.variables(library, self.shift_s, found)
-        return found
 
     def _move_on(self, seconds: int) -> None:
         self.shift_s += seconds
