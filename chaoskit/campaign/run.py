@@ -24,6 +24,7 @@ from chaoskit.campaign.events import (
 )
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.judging import judge_again, judged
+from chaoskit.campaign.mechanisms import traced
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.planning import check_only, first_schedules
 from chaoskit.campaign.sharding import (
@@ -272,6 +273,8 @@ class _Campaign:
             why = "as asked for"
         elif self._store.get("restorable") != "yes":
             why = "a service cannot go back to a saved world"
+        elif not traced().works:
+            why = "the task's clock cannot be put back to the time of a copy"
         elif not expectation.ordered:
             why = "requests overlap, or come in another order each time"
         else:

@@ -41,7 +41,8 @@ class Snapshot:
     """The durable world at one moment of an attempt, and what had been seen until then.
 
     ``world`` is equal for equal worlds: all files, and what the services know. ``late`` is a
-    request that a service has received here and not applied.
+    request that a service has received here and not applied. ``at_ns`` is the time by the task's
+    own clock, but for what faults have advanced it by.
     """
 
     attempt: int
@@ -51,6 +52,7 @@ class Snapshot:
     events: tuple[Event, ...]
     numbers: count[int]
     late: LateRequest | None = None
+    at_ns: int = 0
 
 
 Album = dict[Fault, Snapshot]

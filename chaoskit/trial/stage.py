@@ -171,6 +171,7 @@ class Stage:
     def reset(self, seed_shift: int = 0) -> None:
         """An empty world; with other ids than usual where ``seed_shift`` is not 0."""
         self.workspace.refill()
+        self.world.forget_times()
         self.forget_preludes()
         for service in self.services:
             service.reset(self._seed + seed_shift, self._behaviours)
@@ -229,7 +230,7 @@ class Stage:
     @property
     def shift_ns(self) -> int:
         """By how much the task's clock is ahead of the machine's."""
-        return self.circumstances.shift_s * 10**9
+        return self.world.ahead_ns + self.circumstances.shift_s * 10**9
 
     def delay_replies(self, seconds: float) -> None:
         """Let every service answer so late from now on, for a while."""

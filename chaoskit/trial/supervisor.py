@@ -130,6 +130,7 @@ class Supervisor(Attempts):
 
     def _snapshot(self, attempt: int, late: LateRequest | None) -> Snapshot:
         """The world now, which is held still if anything in it could move."""
+        at_ns = self.world.now_ns()
         free = self._held is None and not process_tree.is_single(self._stage.launching.pid)
         if free:
             self._stage.launching.freeze()
@@ -144,7 +145,7 @@ class Supervisor(Attempts):
             self._stage.launching.thaw()
         world = digest_of(tree, services)
         events = self._recorder.history().events
-        return Snapshot(attempt, tree, services, world, events, copy(self._numbers), late)
+        return Snapshot(attempt, tree, services, world, events, copy(self._numbers), late, at_ns)
 
     async def resume(
         self, snapshot: Snapshot, schedule: Schedule, horizon: Horizon | None = None

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from chaoskit.explore.plan import sweep
 from chaoskit.model.events import TraceNoted
 from chaoskit.model.history import History
-from chaoskit.model.token import CommandSpec
+from chaoskit.model.points import parse_point
+from chaoskit.model.schedule import Schedule, kill
+from chaoskit.model.token import CommandSpec, Target
 from chaoskit.trace import UNMOVED
 from chaoskit.trace.abi import this_abi
+from chaoskit.trial.loading import load
+from chaoskit.trial.snapshots import Snapshot
 from chaoskit.trial.stage import Stage
+from chaoskit.trial.supervisor import Resumed, Supervisor
 from tests.trial.conftest import RunTask
 from tests.trial.faulty import charged, ends, no_process_is_left, said, scenario, standing
 
@@ -271,3 +279,157 @@ def test_a_service_forgets_a_key_by_its_own_clock(
     """Payments remembers a key for 24 hours: a week later the repeat is a second charge."""
     (history,) = run_task(scenario("charge(1, key='k')"), [f"{KILLED} / {clock}"])
     assert len(charged(history)) == times
+
+
+# Copies: their time goes on from the moment at which they were made.
+
+HOUR_NS = 3600 * 10**9
+HOLDS_A_LOCK = """
+if Path("lock").exists() and time.time() - Path("lock").stat().st_mtime < LOCK_S:
+    sys.exit("somebody else is at work")
+Path("lock").touch()
+charge(1, key="k")
+Path("lock").unlink()
+"""
+
+
+def _older(snapshot: Snapshot, age_ns: int) -> Snapshot:
+    tree = {
+        name: replace(entry, mtime_ns=entry.mtime_ns - age_ns if entry.mtime_ns else 0)
+        for name, entry in snapshot.tree.items()
+    }
+    return replace(snapshot, tree=tree, at_ns=snapshot.at_ns - age_ns)
+
+
+@needs_tracing
+@pytest.mark.parametrize("lock_s", [600, 0])
+def test_a_copy_that_is_resumed_later_shows_what_a_real_kill_shows(
+    tmp_path: Path, lock_s: int
+) -> None:
+    """A lock that is live by its age after a kill is so in each copy, however old that is; one that
+    has run out has run out, and every resume comes through.
+    """
+    file = tmp_path / "locked.py"
+    source = scenario(HOLDS_A_LOCK, "attempts_max=1").replace("LOCK_S", str(lock_s))
+    file.write_text(source, encoding="utf-8")
+
+    async def go() -> None:
+        async with Supervisor(load(Target(scenario=str(file))), seed=0) as supervisor:
+            supervisor.tracing = True
+            found, _ = sweep(*await supervisor.survey(), ("calls", "windows"))
+            supervisor.tracing = False
+            album = await supervisor.record(map(kill, found))
+            assert len(album) >= 8
+            came_through = []
+            for fault in list(album)[::2]:
+                schedule = Schedule(((fault,),))
+                copied = await supervisor.resume(_older(album[fault], HOUR_NS), schedule)
+                real = await supervisor.run(schedule)
+                assert copied.completed == real.completed, fault
+                came_through.append(copied.completed)
+            assert any(came_through)
+            assert all(came_through) == (lock_s == 0)
+
+    asyncio.run(go())
+
+
+LEASE = """
+if Path("until").exists():
+    say(time.time() < float(Path("until").read_text()))
+else:
+    Path("until").write_text(str(time.time() + 3))
+    charge(1)
+"""
+
+
+@needs_tracing
+def test_a_lease_that_has_run_out_meanwhile_is_live_in_the_copy(tmp_path: Path) -> None:
+    """As it is after the kill, however long the copy waits."""
+    file = tmp_path / "leased.py"
+    file.write_text(scenario(LEASE), encoding="utf-8")
+    fault = kill(parse_point(KILLED[5:]))
+
+    async def go() -> None:
+        async with Supervisor(load(Target(scenario=str(file))), seed=0) as supervisor:
+            album = await supervisor.record([fault])
+            until = float((supervisor._stage.workspace.state / "until").read_text())
+            await asyncio.sleep(until - time.time() + 0.1)
+            assert time.time() > until
+            history = await supervisor.resume(album[fault], Schedule(((fault,),)))
+            assert said(history, 2) == ["True"]
+
+    asyncio.run(go())
+
+
+@needs_tracing
+def test_a_copy_goes_on_from_its_own_moment(tmp_path: Path) -> None:
+    """The resume's clock begins where the copy was made, a real kill's where the kill was, and
+    further attempts of the trial go on with it.
+    """
+    file = tmp_path / "told.py"
+    file.write_text(scenario("say(time.time())\ncharge(1)\nsys.exit(len(sys.argv))"), "utf-8")
+    fault = kill(parse_point(KILLED[5:]))
+
+    async def go() -> None:
+        async with Supervisor(load(Target(scenario=str(file))), seed=0) as supervisor:
+            album = await supervisor.record([fault])
+            snapshot = _older(album[fault], 24 * HOUR_NS)
+            began = time.monotonic_ns()
+            history = await supervisor.resume(snapshot, Schedule(((fault,),)))
+            passed = time.monotonic_ns() - began
+            told = [float(said(history, n)[0]) * 1e9 for n in range(2, 6)]
+            assert sorted(told) == told
+            slack = 10**6  # a float of seconds has no room for the last digits
+            assert snapshot.at_ns - slack <= told[0]
+            assert told[-1] <= snapshot.at_ns + passed + slack
+
+    asyncio.run(go())
+
+
+@needs_tracing
+def test_the_services_clocks_go_on_from_the_copy_too(tmp_path: Path) -> None:
+    """A key that is remembered for a day is forgotten in a copy whose time is two days later."""
+    file = tmp_path / "keyed.py"
+    file.write_text(scenario("charge(1, key='k')\nprobe.point('charged')"), "utf-8")
+    fault = kill(parse_point("charged#1"))
+
+    async def go() -> None:
+        async with Supervisor(load(Target(scenario=str(file))), seed=0) as supervisor:
+            album = await supervisor.record([fault])
+            for age_ns, charges in ((0, 1), (24 * HOUR_NS, 1), (-48 * HOUR_NS, 2)):
+                snapshot = _older(album[fault], age_ns)
+                history = await supervisor.resume(snapshot, Schedule(((fault,),)))
+                assert len(charged(history)) == charges, age_ns
+
+    asyncio.run(go())
+
+
+@needs_tracing
+def test_a_copy_made_in_a_resume_holds_the_tasks_own_time(tmp_path: Path) -> None:
+    """Its moment and the times of its files are those of the resumed attempt's clock; and how old
+    the first copy was makes no other world of it.
+    """
+    file = tmp_path / "further.py"
+    source = "Path('file').touch()\nprobe.point('made')\ncharge(1, key='k')"
+    file.write_text(scenario(source), "utf-8")
+    first, second = kill(parse_point(KILLED[5:])), kill(parse_point("made#1"))
+
+    async def go() -> None:
+        async with Supervisor(load(Target(scenario=str(file))), seed=0) as supervisor:
+            album = await supervisor.record([first])
+            worlds = []
+            for age_ns in (0, 24 * HOUR_NS, 48 * HOUR_NS + 1):
+                old = _older(album[first], age_ns)
+                began = time.monotonic_ns()
+                since = Resumed(old, Schedule(((first,),)))
+                further = (await supervisor.record([second], since))[second]
+                passed = time.monotonic_ns() - began
+                assert old.at_ns <= further.at_ns <= old.at_ns + passed
+                tick = 10**7  # file times move in ticks
+                times = [e.mtime_ns for name, e in further.tree.items() if name == "state/file"]
+                assert len(times) == 1
+                assert old.at_ns - tick <= times[0] <= further.at_ns
+                worlds.append(further.world)
+            assert len(set(worlds)) == 1
+
+    asyncio.run(go())
