@@ -39,7 +39,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     be large. ``plan`` is the file with all schedules of the wave, for those who run them from
     snapshots; ``numbers`` are the places of this job's in it. ``trace``: every call is told of,
     ``lines``: every line of a Python task.
-    ``resumes``: how far they are followed.
+    ``resumes``: how far they are followed; ``resume_after_s``: so long after a kill.
     ``record``: only look at the first attempt, for which states are equal.
     ``locate``: only see which line of the task is running at these points.
     ``keep`` names the folder for each trial's artefacts, should it fail. ``take``: only so many
@@ -59,6 +59,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     record: bool = False
     resumes: str = FULL
     skip_sleeps: bool = False
+    resume_after_s: int = 0
     keep: tuple[str, ...] = ()
     work_root: str = ""
     take: int | None = None
@@ -146,6 +147,7 @@ class Session:
 
         supervisor.tracing = job.trace
         supervisor.skip_sleeps = job.skip_sleeps
+        supervisor.resume_after_s = job.resume_after_s
         supervisor.lines = job.lines
         if job.locate:
             located = await supervisor.locate(map(parse_point, job.locate))

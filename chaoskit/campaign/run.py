@@ -427,6 +427,7 @@ class _Campaign:
             trace="calls" in self._options.mechanisms,
             lines="lines" in self._options.mechanisms,
             skip_sleeps=self._options.skip_sleeps,
+            resume_after_s=self._options.resume_after_s,
             resumes=self._resumes,
             work_root=self._options.work_root,
         )

@@ -91,7 +91,7 @@ def not_tested(
     """
     return (
         *_of_points(store, options, points, missed),
-        *_of_the_trace(store),
+        *_of_the_trace(store, options),
         *_of_the_task(store, options, expectation),
         *_of_the_campaign(store, options),
     )
@@ -130,8 +130,11 @@ def _of_points(
         yield f"{idle} trials of damage that found no file to damage: they are plain kills"
 
 
-def _of_the_trace(store: Store) -> Iterator[str]:
-    clocks = (t.schedule for t in store.trials() if "clock:" in t.schedule)
+def _of_the_trace(store: Store, options: Options) -> Iterator[str]:
+    clocks = [t.schedule for t in store.trials() if "clock:" in t.schedule]
+    if options.resume_after_s:
+        yield f"resumes that begin sooner than {options.resume_after_s} s after a kill"
+        clocks += [t.schedule for t in store.trials() if "@" in t.schedule][:1]
     if any(noted([store.history(schedule)], UNMOVED) for schedule in clocks):
         yield "the program's own clock: only the services' clocks and probe.now() advanced"
     survey = store.survey()

@@ -58,6 +58,8 @@ new connection takes four, a mail of the SMTP door's about three a line. Tests c
 QUIESCE_TIMEOUT_S = 5.0
 FIRST_TIMEOUT_S = 300.0
 
+_KILLED = frozenset({"killed", "stopped"})
+
 UNTRACED = "the kernel does not let us trace"
 """How the launcher says that a task cannot be traced: our failure, never the task's."""
 
@@ -74,6 +76,7 @@ class Attempts:
         self.timeout_s = self.own_timeout_s or FIRST_TIMEOUT_S
         self.tracing = False
         self.skip_sleeps = False
+        self.resume_after_s = 0
         self.lines = False
         self._held: Traced | None = None
         self._changed: set[str] | None = None
@@ -138,7 +141,7 @@ class Attempts:
             attempt = self._attempts + 1
             if self._claimed:
                 break  # by the one that went on in the place of a paused one, which is over too
-            if ended.how in {"killed", "stopped"}:
+            if ended.how in _KILLED:
                 continue
             if self._is_final(ended) or (ended.how == "timeout" and not schedule.attempts):
                 break  # an undisturbed run that does not end would not end the next time either
@@ -149,6 +152,11 @@ class Attempts:
         if self._scenario.outputs:
             self._recorder.add(StateObserved(self._stage.workspace.digests(self._scenario.outputs)))
         return self._recorder.history()
+
+    @property
+    def _kills(self) -> int:
+        """How many attempts of this trial were killed, or asked to stop."""
+        return sum(ended.how in _KILLED for _, ended in self._recorder.history().attempts)
 
     def _all_lands(self) -> None:
         """What is still under way arrives, or is carried out."""
@@ -179,6 +187,9 @@ class Attempts:
         preludes = [fault for fault in faults if fault.is_prelude]
         if any(isinstance(fault.prelude, Clock) for fault in preludes):
             self._all_lands()  # nothing is under way for as long as clocks are moved by
+        if self.resume_after_s and self._kills and self._recorder.history().last.how in _KILLED:
+            self._all_lands()
+            self._stage.circumstances.move_on(self.resume_after_s)
         await self._stage.before(attempt, preludes, self._recorder)
         await asyncio.gather(*self._holding)  # heard of after the end: of the attempt before, still
         self._beside = asyncio.get_running_loop().create_future()

@@ -83,7 +83,7 @@ class Circumstances:
         """
         match prelude:
             case Clock():
-                self._move_on(prelude.seconds)
+                self.move_on(prelude.seconds)
             case Damage():
                 return self._damage(prelude)
             case Resumers():
@@ -94,7 +94,8 @@ class Circumstances:
                 pass  # all of them together, see `behave`
         return True
 
-    def _move_on(self, seconds: int) -> None:
+    def move_on(self, seconds: int) -> None:
+        """Advance all clocks."""
         self.shift_s += seconds
         for service in self._services:
             if isinstance(service, Clocked):
