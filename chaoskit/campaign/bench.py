@@ -48,7 +48,8 @@ class Tried:
 class Bench:
     """Use as a context manager. Inputs of another length have surveys of their own.
 
-    The surveys tell of every point that the ``mechanisms`` need.
+    The surveys tell of every point that the ``mechanisms`` need. After each kill all clocks advance
+    by ``resume_after_s``.
 
     Attributes:
         trials: how many were run.
@@ -56,11 +57,19 @@ class Bench:
     """
 
     def __init__(
-        self, target: Target, seed: int, work_root: str = "", mechanisms: Sequence[Mechanism] = ()
+        self,
+        target: Target,
+        seed: int,
+        work_root: str = "",
+        mechanisms: Sequence[Mechanism] = (),
+        *,
+        resume_after_s: int = 0,
     ) -> None:
         self._target = target
         self._session = Session()
-        self._job = Job(target=target, seed=seed, work_root=work_root)
+        self._job = Job(
+            target=target, seed=seed, work_root=work_root, resume_after_s=resume_after_s
+        )
         self._mechanisms = tuple(mechanisms)
         self._surveyed: dict[int | None, Surveyed] = {}
         self.trials = 0

@@ -36,7 +36,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     ``expectation`` is the file that holds it, written once and read once by each worker: it may
     be large. ``plan`` is the file with all schedules of the wave, for those who run them from
-    snapshots. ``trace``: every call is told of, ``lines``: every line of a Python task.
+    snapshots. ``trace``: every call is told of, ``lines``: every line of a Python task;
+    ``resume_after_s``: so long after each kill the task is resumed.
     ``record``: only look at the first attempt, for which states are equal.
     ``locate``: only see which line of the task is running at these points.
     ``keep`` names the folder for each trial's artefacts, should it fail. ``take``: only so many
@@ -54,6 +55,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     lines: bool = False
     record: bool = False
     skip_sleeps: bool = False
+    resume_after_s: int = 0
     keep: tuple[str, ...] = ()
     work_root: str = ""
     take: int | None = None
@@ -136,6 +138,7 @@ class Session:
             calls=job.trace,
             lines=job.lines,
             skip_sleeps=job.skip_sleeps,
+            resume_after_s=job.resume_after_s,
         )
 
         def keep(schedule: Schedule, history: History) -> None:

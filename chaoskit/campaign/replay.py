@@ -66,7 +66,8 @@ def replay(token: ReplayToken, work_root: str = "", *, repeats: int = REPEATS) -
     """
     schedule = parse_schedule(token.schedule)
     shows = named(token.fingerprint)
-    with Bench(token.target, token.seed, work_root) as bench:
+    after_s = token.resume_after_s
+    with Bench(token.target, token.seed, work_root, resume_after_s=after_s) as bench:
         problems = bench.survey(token.take).expectation.problems
         tried = bench.trial(schedule, token.take)
         outcome = _outcome(token, tried, problems)

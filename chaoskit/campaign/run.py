@@ -23,6 +23,7 @@ from chaoskit.campaign.events import (
 )
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.judging import judge_again, judged
+from chaoskit.campaign.mechanisms import traced
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.planning import check_only, first_schedules
 from chaoskit.campaign.sharding import (
@@ -269,6 +270,8 @@ class _Campaign:
             why = refuted
         elif self._store.get("restorable") != "yes":
             why = "a service cannot go back to a saved world"
+        elif not traced().works:
+            why = "the task's clock cannot be put back to the time of a copy"
         elif not expectation.ordered:
             why = "requests overlap, or come in another order each time"
         else:
@@ -422,6 +425,7 @@ class _Campaign:
             trace="calls" in self._options.mechanisms,
             lines="lines" in self._options.mechanisms,
             skip_sleeps=self._options.skip_sleeps,
+            resume_after_s=self._options.resume_after_s,
             work_root=self._options.work_root,
         )
 

@@ -141,7 +141,8 @@ def shrink(
     chosen = tuple(effort.mechanisms) or _mechanisms(parse_schedule(token.schedule))
     items = _items(token)
     cut_off = False
-    with Bench(token.target, token.seed, effort.work_root, chosen) as bench:
+    after_s = token.resume_after_s
+    with Bench(token.target, token.seed, effort.work_root, chosen, resume_after_s=after_s) as bench:
         start = None
         if not bench.survey(token.take).expectation.problems:
             start = known if known is not None else _start(bench, token)
@@ -303,6 +304,7 @@ def worth_shrinking(store: Store, *, everything: bool = False) -> list[tuple[Rep
                 seed=options.seed,
                 schedule=schedule,
                 fingerprint=finding.fingerprint,
+                resume_after_s=options.resume_after_s,
             ),
             Known(store.history(schedule), finding),
         )

@@ -65,6 +65,8 @@ def _say_what(token: ReplayToken, out: Console) -> None:
     out.print(f"chaoskit: {label}, seed {token.seed}", style="dim")
     trial = in_words(token.schedule, token.take)
     out.print(f"  {trial}", style="dim")
+    if token.resume_after_s:
+        out.print(f"  all clocks advance by {token.resume_after_s} s after each kill", style="dim")
 
 
 def _say_outcome(replayed: Replayed, out: Console) -> None:

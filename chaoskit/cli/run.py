@@ -27,6 +27,7 @@ from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MECHANISMS, Mechanism
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.findings import Verdict
+from chaoskit.model.preludes import parse_clock
 from chaoskit.model.schedule import LATE, Action
 from chaoskit.model.token import CommandSpec, Target
 from chaoskit.reporting.clean import plain
@@ -137,6 +138,11 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
     help="Look for the smallest trial of each finding; by default where several kills or random "
     "times were needed.",
 )
+@click.option(
+    "--resume-after",
+    metavar="TIME",
+    help="After each kill all clocks advance by 90s, 5m, 1h, 7d; many leases matter only then.",
+)
 @click.option("--skip-sleeps", is_flag=True, help="The task's sleep calls return at once.")
 @click.option(
     "--kill",
@@ -212,6 +218,7 @@ def run(ctx: click.Context, /, **given: object) -> int:
         power_loss=_with_calls("--power-loss", bool(given["power_loss"]), chosen),
         kill=_kill(str(given["kill"])),
         skip_sleeps=_with_calls("--skip-sleeps", bool(given["skip_sleeps"]), chosen),
+        resume_after_s=_after_s(given["resume_after"]),
         timeout_s=_finite(given["timeout"]),
         only=tuple(_as_schedule(text) for text in _texts(given["only"])),
         shard=shard_from(str(given["shard"])) if given["shard"] else None,
@@ -274,6 +281,15 @@ def _target(command: object, given: dict[str, object]) -> Target:
         typed=True,
     )
     return Target(command=spec)
+
+
+def _after_s(value: object) -> int:
+    if value is None:
+        return 0
+    found = parse_clock(f"clock:+{value}")
+    if found is None:
+        raise UsageError(f"--resume-after takes a time, as in 90s, 5m, 1h or 7d; not {value!r}")
+    return found.seconds
 
 
 def _finite(value: object) -> float | None:

@@ -88,6 +88,21 @@ class Resumers:
 Prelude = Clock | Damage | Changed | Resumers | Behaviour
 
 
+def parse_clock(text: str) -> Clock | None:
+    """The advance of all clocks that ``text`` names; None: it is none.
+
+    Raises:
+        UsageError: by too much.
+    """
+    found = _CLOCK.fullmatch(text)
+    if found is None:
+        return None
+    clock = Clock(int(found["number"]), found["unit"])
+    if clock.seconds > CLOCK_MAX_S:
+        raise UsageError(f"{text!r}: clocks move on by 100 years at once, at the most")
+    return clock
+
+
 def parse_prelude(text: str) -> Prelude | None:
     """The prelude that ``text`` names; the inverse of ``str(prelude)``. None: it is of another
     kind (a fault at a point).
@@ -100,10 +115,7 @@ def parse_prelude(text: str) -> Prelude | None:
         return parse_behaviour(text)
     if kind not in {"clock", "damage", "change", "resumers"}:
         return None
-    if found := _CLOCK.fullmatch(text):
-        clock = Clock(int(found["number"]), found["unit"])
-        if clock.seconds > CLOCK_MAX_S:
-            raise UsageError(f"{text!r}: clocks move on by 100 years at once, at the most")
+    if clock := parse_clock(text):
         return clock
     if found := _DAMAGE.fullmatch(text):
         how = next((known for known in HOWS if known == found["how"]), None)

@@ -55,6 +55,7 @@ class ReplayToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """One trial: target, seed, schedule (text form) and the finding it showed.
 
     ``take``: only so many leading items of the inputs, which are a list; None: the inputs as made.
+    ``resume_after_s``: after each kill all clocks advance by that much.
     """
 
     target: Target
@@ -62,6 +63,7 @@ class ReplayToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     schedule: str
     fingerprint: str = ""
     take: int | None = None
+    resume_after_s: int = 0
 
     def __str__(self) -> str:
         try:

@@ -10,19 +10,19 @@ import os
 import time
 
 SHIFT_VARIABLE = "CHAOSKIT_CLOCK_SHIFT_S"
-MOVED_VARIABLE = "FAKETIME"
-"""Set where libfaketime has moved this program's clock by that much already."""
+"""Set where a trial moves clocks, and cannot move this program's own."""
 
 
 def now() -> float:
-    """Seconds since the epoch, plus what the environment variable ``CHAOSKIT_CLOCK_SHIFT_S`` says;
-    where libfaketime has moved the clock itself, that is not added once more.
+    """Seconds since the epoch, plus what the environment variable ``CHAOSKIT_CLOCK_SHIFT_S`` says.
+
+    A trial sets it only where it cannot move the program's own clock.
 
     Raises:
         ValueError: the variable is set, and is not a number of seconds.
     """
     shift = os.environ.get(SHIFT_VARIABLE)
-    if not shift or os.environ.get(MOVED_VARIABLE):
+    if not shift:
         return time.time()
     try:
         return time.time() + float(shift)

@@ -12,7 +12,7 @@ from chaoskit.explore.plan import MEANING, noted
 from chaoskit.model.events import CallSeen
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.schedule import parse_schedule
-from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE
+from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE, UNMOVED
 
 SHOWN_MOST = 3
 
@@ -65,7 +65,7 @@ def not_tested(
     """
     return (
         *_of_points(store, options, points, missed),
-        *_of_the_trace(store),
+        *_of_the_trace(store, options),
         *_of_the_task(store, options, expectation),
         *_of_the_campaign(store, options),
     )
@@ -104,7 +104,13 @@ def _of_points(
         yield f"{idle} trials of damage that found no file to damage: they are plain kills"
 
 
-def _of_the_trace(store: Store) -> Iterator[str]:
+def _of_the_trace(store: Store, options: Options) -> Iterator[str]:
+    clocks = [t.schedule for t in store.trials() if "clock:" in t.schedule]
+    if options.resume_after_s:
+        yield f"resumes that begin sooner than {options.resume_after_s} s after a kill"
+        clocks += [t.schedule for t in store.trials() if "@" in t.schedule][:1]
+    if any(noted([store.history(schedule)], UNMOVED) for schedule in clocks):
+        yield "the program's own clock: only the services' clocks and probe.now() advanced"
     survey = store.survey()
     runs = survey[:2] if survey else ()
     if mapped := _some(noted(runs, MAPPED)):

@@ -95,6 +95,7 @@ def pytest_file(exhibit: Exhibit, folder: Path) -> str:
         f"        schedule={_literal(token.schedule)},",
         f"        fingerprint={_literal(finding.fingerprint)},",
         *([f"        take={token.take!r},"] if token.take is not None else []),
+        *([f"        resume_after_s={token.resume_after_s},"] if token.resume_after_s else []),
         "    )",
         "    replayed = replay(token)",
         "    # UNKNOWN: the task does not pass this point any more; run it anew, and export again.",
@@ -197,6 +198,8 @@ def _command(token: ReplayToken) -> str:
     """The command line that shows the finding, as far as it can be told without a token."""
     target = without_credentials(token.target)
     at = ["--at", plain(token.schedule), "--seed", str(token.seed)]
+    if token.resume_after_s:
+        at += ["--resume-after", f"{token.resume_after_s}s"]
     spec = target.command
     if spec is None:
         return without_paths(shlex.join(["chaoskit", "run", target.scenario, *at]))

@@ -254,6 +254,7 @@ def replay_command(options: Options, schedule: str, finding: Finding) -> str:
         seed=options.seed,
         schedule=schedule,
         fingerprint=finding.fingerprint,
+        resume_after_s=options.resume_after_s,
     )
     return f"{REPLAY}{token}"
 

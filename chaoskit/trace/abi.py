@@ -8,6 +8,7 @@ asm-generic/unistd.h (aarch64).
 from __future__ import annotations
 
 import platform
+import struct
 from dataclasses import dataclass
 from typing import Literal
 
@@ -107,6 +108,9 @@ _X86_64 = {
     "pwritev": 296, "syncfs": 306, "sendmmsg": 307, "renameat2": 316, "copy_file_range": 326,
     "pwritev2": 328, "openat2": 437, "fchmodat2": 452,
     "nanosleep": 35, "clock_nanosleep": 230, "io_uring_setup": 425,
+    "gettimeofday": 96, "time": 201, "futex": 202, "timer_settime": 223, "clock_gettime": 228,
+    "mq_timedsend": 242, "mq_timedreceive": 243, "timerfd_settime": 286, "futex_waitv": 449,
+    "futex_wait": 455,
 }  # fmt: skip
 
 _AARCH64 = {
@@ -119,6 +123,9 @@ _AARCH64 = {
     "mmap": 222, "msync": 227, "syncfs": 267, "sendmmsg": 269, "renameat2": 276,
     "copy_file_range": 285, "pwritev2": 287, "openat2": 437, "fchmodat2": 452,
     "nanosleep": 101, "clock_nanosleep": 115, "io_uring_setup": 425,
+    "timerfd_settime": 86, "futex": 98, "timer_settime": 110, "clock_gettime": 113,
+    "gettimeofday": 169, "mq_timedsend": 182, "mq_timedreceive": 183, "futex_waitv": 449,
+    "futex_wait": 455,
 }  # fmt: skip
 
 SYNCS = frozenset({"fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "msync"})
@@ -127,7 +134,7 @@ SYNCS = frozenset({"fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "m
 WRITES = frozenset({"write", "pwrite", "writev", "pwritev"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Abi:
     """What differs between machines.
 
@@ -140,6 +147,8 @@ class Abi:
         pointer: which one holds the address of the next instruction.
         instruction: the bytes of the instruction that makes a call.
         words: how many such words there are.
+        plain: the code of a function that makes a call: the bytes before the four that hold its
+            number, what else stands in these, how far to the left the number does, and the rest.
     """
 
     audit: int
@@ -150,6 +159,12 @@ class Abi:
     pointer: int
     instruction: int
     words: int
+    plain: tuple[bytes, int, int, bytes]
+
+    def plain_call(self, number: int) -> bytes:
+        """The code of a function that makes the call ``number``, and no more."""
+        before, base, shift, after = self.plain
+        return before + struct.pack("<I", base | number << shift) + after
 
     def kinds(self) -> dict[int, Kind]:
         """The state-changing calls of this machine by number."""
@@ -166,6 +181,7 @@ ABIS: dict[str, Abi] = {
         pointer=16,
         instruction=2,
         words=27,
+        plain=(b"\xb8", 0, 0, b"\x0f\x05\xc3"),  # mov eax, NUMBER; syscall; ret
     ),
     "aarch64": Abi(
         audit=0xC00000B7,
@@ -176,6 +192,8 @@ ABIS: dict[str, Abi] = {
         pointer=32,
         instruction=4,
         words=34,
+        # mov x8, #NUMBER; svc #0; ret
+        plain=(b"", 0xD2800008, 5, b"\x01\x00\x00\xd4\xc0\x03\x5f\xd6"),
     ),
 }
 

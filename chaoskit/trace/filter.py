@@ -15,6 +15,7 @@ FOREIGN = 0x0F0F
 """What the filter tells the tracer of a call by another architecture's table (i386, x32)."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_AND = 0x54
 _ALLOW, _TRACE, _ERRNO = 0x7FFF0000, 0x7FF00000, 0x00050000
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _X32_BIT = 0x40000000
@@ -24,6 +25,14 @@ CREATES = 0o100 | 0o1000 | 0o20000000
 """O_CREAT, O_TRUNC and the bit of O_TMPFILE that is not O_DIRECTORY."""
 
 _PROT_WRITE, _MAP_SHARED = 2, 1
+
+_WALL_CLOCKS = (0, 5, 8, 11)
+"""CLOCK_REALTIME, its coarse and its alarm sort, and CLOCK_TAI."""
+
+_ABSOLUTE = 1
+"""TIMER_ABSTIME and TFD_TIMER_ABSTIME: a time of day, and no span."""
+
+_FUTEX_REALTIME, _FUTEX_COMMAND, _FUTEX_LOCK_PI = 256, 0x7F, 6
 
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 
@@ -37,12 +46,16 @@ def _argument(number: int) -> bytes:
     return _op(_LOAD, _ARGUMENTS + 8 * number)
 
 
-def program(abi: Abi, *, skip_sleeps: bool = False) -> bytes:
+def program(
+    abi: Abi, *, changes: bool = True, skip_sleeps: bool = False, clock: bool = False
+) -> bytes:
     """The filter as the kernel takes it: a sequence of ``struct sock_filter``.
 
     Args:
         abi: of the machine.
+        changes: stop at calls that change something.
         skip_sleeps: answer nanosleep and clock_nanosleep with success at once.
+        clock: stop at calls that read the time of day, or wait for one.
     """
     numbers = abi.numbers
     code = [
@@ -53,6 +66,20 @@ def program(abi: Abi, *, skip_sleeps: bool = False) -> bytes:
         _op(_AT_LEAST, _X32_BIT, 0, 1),
         _op(_RETURN, _TRACE | FOREIGN),
     ]
+    if skip_sleeps:
+        for name in ("nanosleep", "clock_nanosleep"):
+            code += _when(numbers[name], [_op(_RETURN, _ERRNO)])
+    if clock:
+        code += _clock(abi)
+    if changes:
+        code += _changes(abi)
+    code.append(_op(_RETURN, _ALLOW))
+    return b"".join(code)
+
+
+def _changes(abi: Abi) -> list[bytes]:
+    numbers = abi.numbers
+    code = []
     for name, flags_at in (("open", 1), ("openat", 2)):
         if name in numbers:
             code += _when(numbers[name], [_argument(flags_at), *_if_any(CREATES)])
@@ -61,14 +88,49 @@ def program(abi: Abi, *, skip_sleeps: bool = False) -> bytes:
     code += _when(numbers["mmap"], writable + shared)
     # A ring would make changes without calls; libraries go back to calls where there is none.
     code += _when(numbers["io_uring_setup"], [_op(_RETURN, _ERRNO | _ENOSYS)])
-    if skip_sleeps:
-        for name in ("nanosleep", "clock_nanosleep"):
-            code += _when(numbers[name], [_op(_RETURN, _ERRNO)])
     special = {numbers[name] for name in ("open", "openat", "mmap") if name in numbers}
     for number in sorted(set(abi.kinds()) - special):
         code += _when(number, [_op(_RETURN, _TRACE)])
-    code.append(_op(_RETURN, _ALLOW))
-    return b"".join(code)
+    return code
+
+
+def _clock(abi: Abi) -> list[bytes]:
+    """Reads of the time of day, and waits for one; what the monotonic clocks say is no matter."""
+    absolute = [_argument(1), _op(_ANY_BIT, _ABSOLUTE, 1, 0), _op(_RETURN, _ALLOW)]
+    stop = [_op(_RETURN, _TRACE)]
+    then = {
+        "clock_gettime": _if_wall_clock(0),
+        "gettimeofday": stop,
+        "time": stop,
+        "clock_nanosleep": absolute + _if_wall_clock(0),
+        "timer_settime": absolute + stop,
+        "timerfd_settime": absolute + stop,
+        "futex": [
+            _argument(1),
+            _op(_ANY_BIT, _FUTEX_REALTIME, 2, 0),
+            _op(_AND, _FUTEX_COMMAND),
+            _op(_EQUAL, _FUTEX_LOCK_PI, 0, 1),
+            *stop,
+            _op(_RETURN, _ALLOW),
+        ],
+        "futex_waitv": _if_wall_clock(4),
+        "futex_wait": _if_wall_clock(5),
+        "mq_timedsend": stop,
+        "mq_timedreceive": stop,
+    }
+    code = []
+    for name, ops in then.items():
+        if name in abi.numbers:
+            code += _when(abi.numbers[name], ops)
+    return code
+
+
+def _if_wall_clock(at: int) -> list[bytes]:
+    """Stop where the argument ``at`` is a clock that tells the time of day."""
+    tests = [
+        _op(_EQUAL, clock, len(_WALL_CLOCKS) - place) for place, clock in enumerate(_WALL_CLOCKS)
+    ]
+    return [_argument(at), *tests, _op(_RETURN, _ALLOW), _op(_RETURN, _TRACE)]
 
 
 def _when(number: int, then: list[bytes]) -> list[bytes]:

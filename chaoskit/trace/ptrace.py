@@ -46,13 +46,14 @@ if _ptrace is not None:
 @dataclass(frozen=True, slots=True)
 class Entered:
     """A call that a thread is about to make. ``data`` is what the filter said of it; ``pointer``
-    is the address of the instruction after it.
+    is the address of the instruction after it; ``stack`` that of the stack's end.
     """
 
     number: int
     arguments: tuple[int, ...]
     data: int
     pointer: int = 0
+    stack: int = 0
 
 
 class _Vector(ctypes.Structure):
@@ -117,8 +118,8 @@ def entered(tid: int) -> Entered | None:
         return None
     number, *arguments = struct.unpack_from("=Q6Q", _info.raw, 24)
     (data,) = struct.unpack_from("=I", _info.raw, 80) if _info.raw[0] == _SECCOMP_OP else (0,)
-    (pointer,) = struct.unpack_from("=Q", _info.raw, 8)
-    return Entered(number & 0xFFFFFFFF, tuple(arguments), data, pointer)
+    pointer, stack = struct.unpack_from("=QQ", _info.raw, 8)
+    return Entered(number & 0xFFFFFFFF, tuple(arguments), data, pointer, stack)
 
 
 def result(tid: int) -> int:
@@ -153,6 +154,19 @@ def memory(tid: int, address: int, size: int) -> bytes:
         return os.pread(handle, size, address)
     except (OSError, OverflowError):
         return b""
+    finally:
+        os.close(handle)
+
+
+def store(tid: int, address: int, content: bytes) -> None:
+    """Write into a thread's memory, where the thread itself may not, too.
+
+    Raises:
+        OSError: there is no such page, or the kernel does not let us.
+    """
+    handle = os.open(f"/proc/{tid}/mem", os.O_WRONLY)
+    try:
+        os.pwrite(handle, content, address)
     finally:
         os.close(handle)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE, ptrace
 from chaoskit.trace import filter as seccomp
 from chaoskit.trace.abi import Abi, Kind
+from chaoskit.trace.clock import Asked, Clock
 from chaoskit.trace.naming import Names, Scope, Target, is_synced
 from chaoskit.trace.pieces import Pieces
 from chaoskit.trace.ptrace import Entered
@@ -65,6 +66,7 @@ class _Thread:
     waits_for_child: bool = False
     call: _Call | None = None
     pieces: Pieces | None = None
+    asked: Asked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class Tracer:
         wishes: what the attempt is traced for.
         say: takes a message for the supervisor.
         ended: takes the thread and the status of each end.
+        clock: the task's, where it is not the machine's.
     """
 
     abi: Abi
@@ -94,6 +97,7 @@ class Tracer:
     wishes: Wishes
     say: Say
     ended: Callable[[int, int], None]
+    clock: Clock | None = None
     _kinds: dict[int, Kind] = field(init=False)
     _names: Names = field(init=False)
     _threads: dict[int, _Thread] = field(default_factory=dict)
@@ -114,12 +118,14 @@ class Tracer:
                 self._cuts.setdefault(call, set()).add(int(cut))
 
     def adopt(self, pid: int) -> None:
-        """Trace the first process of the task, which has not begun yet.
+        """Trace the first process of the task, or of a further runner; it has not begun yet.
 
         Raises:
             OSError: the kernel does not let us.
         """
         ptrace.seize(pid)
+        if self.clock is not None:
+            self.clock.hide(pid)
         self._threads[pid] = _Thread(pid, pid, "")
 
     def go(self) -> None:
@@ -207,8 +213,10 @@ class Tracer:
 
     def _executed(self, thread: _Thread, former: int) -> None:
         """A process runs another program: its other threads are gone, and said nothing."""
-        thread.call = thread.pieces = None
+        thread.call = thread.pieces = thread.asked = None
         thread.waits_for_child = False
+        if self.clock is not None:
+            self.clock.hide(thread.tid)
         for other in [t for t in self._threads.values() if t.process == thread.process]:
             if other.tid != thread.tid:
                 del self._threads[other.tid]
@@ -220,6 +228,11 @@ class Tracer:
         if entered is not None and pieces is not None and pieces.is_next(entered):
             self._finish(thread)
             return
+        if entered is not None and self.clock is not None:
+            thread.asked = self.clock.entered(thread.tid, entered)
+            if thread.asked is not None:
+                self._finish(thread)
+                return
         kind = self._kinds.get(entered.number) if entered is not None else None
         if entered is None or kind is None or entered.data == seccomp.FOREIGN:
             if entered is not None and entered.data == seccomp.FOREIGN:
@@ -280,6 +293,9 @@ class Tracer:
         self._run(thread)
 
     def _exit(self, thread: _Thread) -> None:
+        asked, thread.asked = thread.asked, None
+        if asked is not None and self.clock is not None:
+            self.clock.left(thread.tid, asked, ptrace.result(thread.tid))
         call, pieces = thread.call, thread.pieces
         if call is None:
             self._run(thread)

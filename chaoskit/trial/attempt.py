@@ -128,6 +128,7 @@ class Attempt:
             self._trace_request(),
             change=stage.circumstances.current,
             runners=stage.circumstances.runners,
+            shift_ns=stage.shift_ns,
         )
         if not watch.has_company:  # a twin writes to the same one
             output.started()

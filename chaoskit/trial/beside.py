@@ -28,6 +28,7 @@ class Runner(NamedTuple):
     variables: Mapping[str, str]
     cwd: str
     change: str = ""
+    shift_ns: int = 0
 
 
 async def overtake(
@@ -93,7 +94,13 @@ async def _start(
     launching: Launching, runner: Runner, output: Output
 ) -> tuple[asyncio.Future[int] | None, str]:
     return await launching.start(
-        runner.argv, runner.variables, runner.cwd, output.writer, change=runner.change, beside=True
+        runner.argv,
+        runner.variables,
+        runner.cwd,
+        output.writer,
+        change=runner.change,
+        beside=True,
+        shift_ns=runner.shift_ns,
     )
 
 

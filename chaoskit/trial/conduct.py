@@ -18,6 +18,7 @@ class Conduct:
         lines: a Python task says of every line of its own code that it is about to run.
         skip_sleeps: sleep calls return at once.
         locating: a Python task can be asked which of its lines is running.
+        resume_after_s: by how much all clocks advance after each kill.
     """
 
     timeout_s: float = FIRST_TIMEOUT_S
@@ -25,3 +26,4 @@ class Conduct:
     lines: bool = False
     skip_sleeps: bool = False
     locating: bool = False
+    resume_after_s: int = 0

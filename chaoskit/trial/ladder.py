@@ -10,7 +10,6 @@ import asyncio
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -22,7 +21,6 @@ from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_schedule
 from chaoskit.model.token import CommandSpec, Target
 from chaoskit.trace.abi import ABIS, this_abi
-from chaoskit.trial import faketime
 from chaoskit.trial.conduct import Conduct
 from chaoskit.trial.loading import load
 from chaoskit.trial.supervisor import Supervisor
@@ -36,9 +34,25 @@ _AT = "kill@write(b)#1"
 _LEFT = ["one", "a", "b"]
 """What a kill before the second write leaves: the first file whole, the second one empty."""
 
-
+_CLOCK_AT = "clock:+7d"
 _AHEAD_S = 7 * 86400
 _UNMOVED = "clock:+7d then moves the services' clocks and probe.now(), not the program's own"
+_WAITS = """
+import subprocess, sys, threading
+from time import sleep, time
+print(int(time()), flush=True)
+sleep(0.01)
+print(threading.Event().wait(0.01), flush=True)
+condition = threading.Condition()
+with condition:
+    print(condition.wait(0.01), flush=True)
+try:
+    words = [sys.executable, "-I", "-S", "-c", "import signal; signal.pause()"]
+    subprocess.run(words, timeout=0.01)
+except subprocess.TimeoutExpired:
+    print("late", flush=True)
+"""
+"""A program that asks for the time, sleeps, and waits in the ways that a clock could spoil."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,25 +129,27 @@ def lines() -> Rung:
 
 
 def clock() -> Rung:
-    """Whether the clock of an unmodified program can be moved on: one is asked for the time."""
-    path = faketime.library()
-    if not path:
-        return Rung("clock", works=False, why=f"libfaketime is not installed; {_UNMOVED}")
-    code = "import time; print(int(time.time()))"
-    env = {**os.environ, **faketime.variables(path, _AHEAD_S, os.environ)}
+    """Whether the clock of an unmodified program can be moved, and whether it then still waits."""
     before = int(time.time())
-    words = [sys.executable, "-I", "-S", "-c", code]
     try:
-        done = subprocess.run(
-            words, env=env, capture_output=True, text=True, check=False, timeout=_PROBE_TIMEOUT_S
-        )
-    except subprocess.TimeoutExpired:
-        why = f"with {path} a program did not end in {_PROBE_TIMEOUT_S:g} s; {_UNMOVED}"
-        return Rung("clock", works=False, why=why)
-    told = done.stdout.strip()
+        history = asyncio.run(_a_week_ahead())
+    except (ChaoskitError, OSError) as broken:
+        return Rung("clock", works=False, why=f"{broken}; {_UNMOVED}")
+    told, *waited = history.last.output_tail.split() or [""]
     if not told.isdigit() or not before <= int(told) - _AHEAD_S <= int(time.time()):
-        return Rung("clock", works=False, why=f"{path} does not move a program's; {_UNMOVED}")
-    return Rung("clock", works=True, why=f"a program was a week ahead, by {path}")
+        return Rung("clock", works=False, why=f"a program's does not move; {_UNMOVED}")
+    if waited != ["False", "False", "late"]:
+        said = " ".join(waited) or "nothing"
+        return Rung("clock", works=False, why=f"a program cannot wait with another clock: {said}")
+    return Rung("clock", works=True, why="a program was a week ahead, slept and waited")
+
+
+async def _a_week_ahead() -> History:
+    words = (sys.executable, "-I", "-S", "-c", _WAITS)
+    spec = CommandSpec(command=words)
+    async with Supervisor(load(Target(command=spec)), seed=0) as supervisor:
+        supervisor.conduct = Conduct(timeout_s=_PROBE_TIMEOUT_S)
+        return await supervisor.run(parse_schedule(_CLOCK_AT))
 
 
 PROBES: tuple[Callable[[], Rung], ...] = (tracing, windows, lines, clock, memory, strace)

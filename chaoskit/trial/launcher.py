@@ -11,9 +11,9 @@ Words on the socket, one JSON object a line:
     in   {"do": "hello", "path": [...], "folder": "..."}
          {"do": "load", "file": "...", "name": "scenario"}
              -> {"loaded": ""} or {"loaded": "why not"}
-         {"do": "start", "argv": [...] or null, "env": {...}, "cwd": "...", "trace": {...} or null},
-         with the descriptor of the output -> {"born": pid}, before it does anything, and then
-         {"started": pid} or {"failed": "why"}
+         {"do": "start", "argv": [...] or null, "env": {...}, "cwd": "...", "trace": {...} or null,
+          "shift_ns": ...}, with the descriptor of the output -> {"born": pid}, before it does
+         anything, and then {"started": pid} or {"failed": "why"}
          {"do": "go"}: let the task go on from where the tracer holds it
          {"do": "kill-leader"}: SIGKILL to the first process of the task alone
          {"do": "view"}: enter a copy-on-write view of the file system
@@ -44,11 +44,14 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
 from chaoskit.probe import lines, where
+from chaoskit.probe.clock import SHIFT_VARIABLE
+from chaoskit.trace import UNMOVED
 from chaoskit.trace import filter as seccomp
 from chaoskit.trace.abi import this_abi
+from chaoskit.trace.clock import Clock
 from chaoskit.trace.naming import Scope
 from chaoskit.trace.tracer import Tracer, Wishes
-from chaoskit.trial import faketime, files
+from chaoskit.trial import files
 from chaoskit.trial.overlay import Overlays, drop_rights
 from chaoskit.trial.task_modules import Task, load_task, modules_of
 
@@ -67,8 +70,8 @@ _ROUNDS_MAX, _ROUND_S = 2000, 0.002
 _END = b"\0"
 """After what a runner says of why it cannot begin."""
 
-COLD = "--cold"
-"""Followed by file, name and change: be that task, in a Python that was started for it."""
+_TRACED = b"t"
+"""What a child is told before it begins, where somebody follows its calls."""
 
 
 class Launcher:
@@ -83,7 +86,6 @@ class Launcher:
         self._leaders: set[int] = set()
         self._folder = ""
         self._overlays: Overlays | None = None
-        self._moved = False
         self._tracer: Tracer | None = None
         self._wake_read, self._wake_write = socket.socketpair()
         self._wake_read.setblocking(False)
@@ -194,11 +196,7 @@ class Launcher:
     def _start(self, message: dict[str, object]) -> Task | None:
         output = self._descriptors.pop(0)
         environment = {str(k): str(v) for k, v in _dict(message["env"]).items()}
-        if self._moved:
-            faketime.sweep()  # of the attempt before
-        self._moved = faketime.MOVED in environment
-        wished = message["trace"]
-        code = b"" if wished is None else _filter_code(_dict(wished))
+        wished, shift_ns = message["trace"], int(str(message["shift_ns"]))
         sys.stdout.flush()
         sys.stderr.flush()
         failure_read, failure_write = os.pipe()
@@ -207,21 +205,23 @@ class Launcher:
         if pid == 0:
             os.close(start_write)
             os.close(failure_read)
-            os.read(start_read, 1)  # until we are traced
+            traced = os.read(start_read, 1) == _TRACED
             os.close(start_read)
             self._become(output, str(message["cwd"]), environment)
-            return self._be(message, code, failure_write)
+            return self._be(message, failure_write, traced=traced)
         if message["beside"]:
             self._leaders.add(pid)
         else:
             self._leader, self._leaders, self._tracer = pid, {pid}, None
         why = ""
         try:
-            if wished is not None:
-                self._tracer = self._trace(pid, _dict(wished))
+            if wished is not None or (shift_ns and this_abi() is not None):
+                self._trace(pid, wished, shift_ns)
+                os.write(start_write, _TRACED)
         except OSError as refused:
-            os.kill(pid, signal.SIGKILL)
-            why = f"the kernel does not let us trace: {refused.strerror}"
+            if wished is not None:
+                os.kill(pid, signal.SIGKILL)
+                why = f"the kernel does not let us trace: {refused.strerror}"
         self._say({"born": pid})
         for descriptor in (output, start_read, failure_write, start_write):
             os.close(descriptor)
@@ -234,7 +234,7 @@ class Launcher:
         self._reap()
         return None
 
-    def _be(self, message: dict[str, object], code: bytes, failure: int) -> Task:
+    def _be(self, message: dict[str, object], failure: int, *, traced: bool) -> Task:
         """In the child: the task to be; a command takes this process's place."""
         if message["runners"] != 1:
             _multiply(int(str(message["runners"])), failure)
@@ -242,34 +242,36 @@ class Launcher:
         if argv is None:
             where.start()
             lines.start()
-        if code:
-            try:
-                seccomp.install(code)
-            except OSError as refused:
+        shift_ns = int(str(message["shift_ns"]))
+        try:
+            if traced:
+                seccomp.install(_filter_code(message["trace"], shift_ns))
+        except OSError as refused:
+            if message["trace"] is not None:
                 os.write(failure, str(refused.strerror).encode())
                 os._exit(127)
+            traced = False
+        if shift_ns and not traced:
+            os.environ[SHIFT_VARIABLE] = f"{shift_ns / 1e9:.9f}"
+            os.write(failure, UNMOVED.encode() + _END)
         if argv is not None:
             _execute([str(word) for word in _list(argv)], failure)
         os.close(failure)
         return load_task(*self._source, str(message["change"]))
 
-    def _trace(self, pid: int, wished: dict[object, object]) -> Tracer:
-        """Begin to trace the child that waits for it."""
-        abi = this_abi()
-        assert abi is not None, "the supervisor asks only where it can be done"
-        scope = Scope(
-            {str(k): str(v) for k, v in _dict(wished["folders"]).items()},
-            {int(str(k)): str(v) for k, v in _dict(wished["ports"]).items()},
-            tuple(map(str, _list(wished["quiet"]))),
-        )
-        wishes = Wishes(
-            hold=frozenset(map(str, _list(wished["hold"]))),
-            exits=bool(wished["exits"]),
-            tell=bool(wished["tell"]),
-        )
-        tracer = Tracer(abi, scope, wishes, self._say, self._ended)
-        tracer.adopt(pid)
-        return tracer
+    def _trace(self, pid: int, wished: object, shift_ns: int) -> None:
+        """Begin to trace the child that waits for it: as ``wished``, or for its clock alone."""
+        if self._tracer is None:
+            abi = this_abi()
+            assert abi is not None, "the supervisor asks only where it can be done"
+            clock = Clock(abi, shift_ns) if shift_ns else None
+            scope, wishes = _asked_for(wished)
+            self._tracer = Tracer(abi, scope, wishes, self._say, self._ended, clock)
+        try:
+            self._tracer.adopt(pid)
+        except OSError:
+            self._tracer = None
+            raise
 
     def _failure(self, pipe: int) -> str:
         """Why the command could not be run; empty once it runs. A traced child wants attention."""
@@ -283,9 +285,16 @@ class Launcher:
                         self._reap()
                         continue
                     piece = os.read(pipe, 4096)
-                    if not piece:  # of several runners the first one to say so is enough
-                        return said.split(_END)[0].decode(errors="replace")
+                    if not piece:
+                        return self._understood(said)
                     said += piece
+
+    def _understood(self, said: bytes) -> str:
+        """What runners have said before they began; the first one's failure is enough."""
+        words = [word.decode(errors="replace") for word in said.split(_END)]
+        if UNMOVED in words:
+            self._say({"noted": UNMOVED, "detail": ""})
+        return next((word for word in words if word not in {"", UNMOVED}), "")
 
     def _become(self, output: int, cwd: str, environment: dict[str, str]) -> None:
         """In the child: shed everything that is the launcher's."""
@@ -358,8 +367,6 @@ class Launcher:
             with suppress(ProcessLookupError, PermissionError):
                 if self._leader:
                     os.killpg(self._leader, signal.SIGKILL)
-        if self._moved:
-            faketime.sweep()
         if self._overlays is not None:
             self._overlays.leave()
         elif self._folder:
@@ -412,9 +419,31 @@ def _multiply(runners: int, failure: int) -> None:
     os._exit(0 if 0 in codes else max(1, *codes))
 
 
-def _filter_code(wished: dict[object, object]) -> bytes:
+def _asked_for(wished: object) -> tuple[Scope, Wishes]:
+    """What counts in a trace, and what for; None: nothing does."""
+    if wished is None:
+        return Scope({}, {}), Wishes()
+    words = _dict(wished)
+    scope = Scope(
+        {str(k): str(v) for k, v in _dict(words["folders"]).items()},
+        {int(str(k)): str(v) for k, v in _dict(words["ports"]).items()},
+        tuple(map(str, _list(words["quiet"]))),
+    )
+    wishes = Wishes(
+        hold=frozenset(map(str, _list(words["hold"]))),
+        exits=bool(words["exits"]),
+        tell=bool(words["tell"]),
+    )
+    return scope, wishes
+
+
+def _filter_code(wished: object, shift_ns: int) -> bytes:
     abi = this_abi()
-    return b"" if abi is None else seccomp.program(abi, skip_sleeps=bool(wished["skip_sleeps"]))
+    assert abi is not None, "only what is traced is filtered"
+    skip_sleeps = wished is not None and bool(_dict(wished)["skip_sleeps"])
+    return seccomp.program(
+        abi, changes=wished is not None, skip_sleeps=skip_sleeps, clock=bool(shift_ns)
+    )
 
 
 def _execute(argv: list[str], failure: int) -> None:
@@ -455,14 +484,7 @@ def _run(task: Task) -> None:
 
 
 def main() -> None:
-    """Serve the supervisor whose socket is the descriptor named on the command line; or be a task
-    that is not forked (`COLD`).
-    """
-    if sys.argv[1] == COLD:
-        file, name, change = sys.argv[2:5]
-        sys.argv = ["task"]
-        _run(load_task(file, name, change))
-        return
+    """Serve the supervisor whose socket is the descriptor named on the command line."""
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
     task = Launcher(control).serve()

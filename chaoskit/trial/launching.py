@@ -114,6 +114,7 @@ class Launching:
         change: str = "",
         runners: int = 1,
         beside: bool = False,
+        shift_ns: int = 0,
     ) -> tuple[asyncio.Future[int] | None, str]:
         """Start the preloaded task (``argv`` None) or a command, traced where ``trace`` says how.
 
@@ -125,7 +126,8 @@ class Launching:
             trace: how it is traced; None: not at all.
             change: the name of the scenario's change whose task it is; empty for the scenario's.
             runners: so many processes, let go at the same moment.
-            beside: the one before is still there; this one is never traced.
+            beside: the one before is still there; of this one no points are traced.
+            shift_ns: by how much its clock is ahead of the machine's.
 
         Returns:
             A future of the wait status, or None with the reason why it could not be started.
@@ -139,6 +141,7 @@ class Launching:
             "change": change,
             "runners": runners,
             "beside": beside,
+            "shift_ns": shift_ns,
         }
         self._beside, self._coming = beside, not beside
         self._say(message, output)

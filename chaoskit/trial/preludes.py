@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
@@ -14,13 +14,7 @@ from chaoskit.model.points import CallPoint
 from chaoskit.model.preludes import Changed, Clock, Damage, Prelude, Resumers
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.schedule import Schedule
-from chaoskit.trial import faketime
 from chaoskit.trial.workspace import Workspace
-
-SHIFT_VARIABLE = "CHAOSKIT_CLOCK_SHIFT_S"
-"""By how many seconds the clocks have moved on; `chaoskit.probe.now` adds it, unless the library
-below has moved the program's clock already.
-"""
 
 
 class Circumstances:
@@ -91,7 +85,7 @@ class Circumstances:
         """
         match prelude:
             case Clock():
-                self._move_on(prelude.seconds)
+                self.move_on(prelude.seconds)
             case Damage():
                 return self._damage(prelude)
             case Resumers():
@@ -102,22 +96,8 @@ class Circumstances:
                 pass  # all of them together, see `behave`
         return True
 
-    @property
-    def runs_cold(self) -> bool:
-        """Whether a Python task is started anew, because a fork cannot have another clock."""
-        return bool(self.shift_s) and bool(faketime.library())
-
-    def moved_on(self, base: Mapping[str, str], *, cold: bool) -> dict[str, str]:
-        """The task's variables when clocks have moved on; ``cold``: it is executed, not forked."""
-        found = dict(base)
-        if self.shift_s:
-            found[SHIFT_VARIABLE] = str(self.shift_s)
-            library = faketime.library()
-            if library and cold:
-                found |= faketime.variables(library, self.shift_s, found)
-        return found
-
-    def _move_on(self, seconds: int) -> None:
+    def move_on(self, seconds: int) -> None:
+        """Advance all clocks."""
         self.shift_s += seconds
         for service in self._services:
             if isinstance(service, Clocked):

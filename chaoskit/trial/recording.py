@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 
 from chaoskit.model.points import Point
@@ -63,6 +62,7 @@ class Recording:
 
     def _snapshot(self, watch: Watch, late: LateRequest | None) -> Snapshot:
         """The world now, which is held still if anything in it could move."""
+        at_ns, began_ns = self._world.now_ns(), self._world.began_ns
         launching, held = self._state.stage.launching, watch.held
         free = held is None and not process_tree.is_single(launching.pid)
         if free:
@@ -74,7 +74,6 @@ class Recording:
         self._changed = set(held.paths) if held is not None else None
         if free:
             launching.thaw()
-        at_ns, began_ns = time.time_ns(), self._world.began_ns
         return Snapshot(
             attempt=watch.attempt,
             tree=tree,

@@ -73,7 +73,7 @@ class Snapshot:
         number: of the next request.
         late: a request that a service has received here and not applied.
         began_ns: when the trial began, as a time of day.
-        at_ns: the time of day at this moment.
+        at_ns: the time by the task's own clock, but for what faults have advanced it by.
     """
 
     attempt: int

@@ -32,7 +32,6 @@ from chaoskit.model.preludes import Changed
 from chaoskit.model.schedule import Fault
 from chaoskit.trial.addresses import Addresses, addresses
 from chaoskit.trial.beside import Runner
-from chaoskit.trial.launcher import COLD
 from chaoskit.trial.launching import Launching
 from chaoskit.trial.loading import Loaded
 from chaoskit.trial.preludes import Circumstances
@@ -263,17 +262,18 @@ class Stage:
 
     def variables(self) -> dict[str, str]:
         """The task's whole environment, but for what one attempt is watched with."""
-        circumstances = self.circumstances
-        base = self.addresses.variables({**self.scenario.env, **circumstances.env})
-        if circumstances.runs_cold and self.scenario.task is not None:
-            own = base.get("PYTHONPATH", "")
-            base["PYTHONPATH"] = os.pathsep.join(filter(None, (*sys.path, own)))
-        return circumstances.moved_on(base, cold=self.argv(2) is not None)
+        own = {**self.scenario.env, **self.circumstances.env}
+        return self.addresses.variables(own)
 
     def runner(self, attempt: int, variables: Mapping[str, str]) -> Runner:
         """How a second runner is started beside the first."""
         folder, change = self.workspace.cwd, self.circumstances.current
-        return Runner(self.argv(attempt), variables, folder, change)
+        return Runner(self.argv(attempt), variables, folder, change, self.shift_ns)
+
+    @property
+    def shift_ns(self) -> int:
+        """By how much the task's clock is ahead of the machine's."""
+        return self.world.ahead_ns + self.circumstances.shift_s * 10**9
 
     def delay_replies(self, seconds: float) -> None:
         """Let every service answer so late from now on, for a while."""
@@ -296,10 +296,7 @@ class Stage:
         """The command of an attempt; None for a Python function."""
         scenario, circumstances = self.scenario, self.circumstances
         if scenario.task is not None:
-            if not circumstances.runs_cold:
-                return None
-            source = str(self._loaded.file), self._loaded.name, circumstances.current
-            return [sys.executable, "-P", "-m", "chaoskit.trial.launcher", COLD, *source]
+            return None
         words = scenario.resume if attempt > 1 and scenario.resume else scenario.command
         if circumstances.current:
             words = scenario.changes[circumstances.current].command

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from chaoskit.model.hosting import Restorable, Service
+from chaoskit.model.hosting import Clocked, Restorable, Service
 from chaoskit.trial.power_disk import Disk, Folder, Symlink
 from chaoskit.trial.power_disk import Entry as OnDisk
 from chaoskit.trial.snapshots import (
@@ -30,6 +30,9 @@ class World:
 
     Attributes:
         began_ns: when the trial began that is running, as a time of day.
+        ahead_ns: how far the clocks of the task and of the services are ahead of the machine's
+            because an older world was put back (it is negative), without what faults have advanced
+            them by.
     """
 
     def __init__(
@@ -46,6 +49,11 @@ class World:
         self._saved: dict[str, tuple[int, bytes]] = {}
         self._look_up()
         self._initial: Tree = {}
+        self.ahead_ns = self._since_ns = 0
+
+    def now_ns(self) -> int:
+        """The time that goes on from the world that was put back; the machine's if none was."""
+        return time.time_ns() + self.ahead_ns
 
     def _look_up(self) -> None:
         if self._view is not None:
@@ -65,7 +73,7 @@ class World:
             moved: a number that is another one whenever a service has done something.
         """
         ours = None if changed is None else [self._workspace.ours(path) for path in changed]
-        tree = self._camera.take(ours)
+        tree = self._in_its_time(self._camera.take(ours))
         return tree, tuple(self._service(service, moved) for service in self._services)
 
     def after_power_loss(self, snapshot: Snapshot, disk: Disk) -> Snapshot:
@@ -99,14 +107,40 @@ class World:
         """A trial begins in a world in which nothing has happened."""
         self._saved.clear()
         self.began_ns = time.time_ns()
+        self.ahead_ns = self._since_ns = 0
         await self._put_files(self._initial, [])
+
+    def _in_its_time(self, tree: Tree) -> Tree:
+        """``tree`` with times of its clock: what was written since it was put back has others."""
+        if not self.ahead_ns:
+            return tree
+        return {
+            name: replace(entry, mtime_ns=entry.mtime_ns + self.ahead_ns)
+            if entry.mtime_ns >= self._since_ns
+            else entry
+            for name, entry in tree.items()
+        }
 
     def _service(self, service: Service, moved: int) -> bytes:
         assert isinstance(service, Restorable)
         known = self._saved.get(service.name)
         if known is None or known[0] != moved:
+            # how old the copy was from which an attempt went on makes no other world
+            self._shift_clock(service, -self._ahead_s)
             known = self._saved[service.name] = moved, self.contents.keep(service.save())
+            self._shift_clock(service, self._ahead_s)
         return known[1]
+
+    @property
+    def _ahead_s(self) -> float:
+        """``ahead_ns`` for services: so many parts of a second can be added and taken off again
+        without a rest.
+        """
+        return round(self.ahead_ns * 1024 / 10**9) / 1024
+
+    def _shift_clock(self, service: Service, seconds: float) -> None:
+        if seconds and isinstance(service, Clocked):
+            service.shift_clock(seconds)
 
     def keep_only(self, snapshots: Iterable[Snapshot]) -> None:
         """Forget the contents that none of these needs."""
@@ -122,13 +156,17 @@ class World:
         self._saved.clear()
 
     async def put_back(self, snapshot: Snapshot) -> None:
-        """Make the world what it was when ``snapshot`` was taken."""
+        """Make the world what it was when ``snapshot`` was taken, and let its time go on."""
         self._saved.clear()
         self.began_ns = snapshot.began_ns
         await self._put_files(snapshot.tree, [SERVICES])
         for service, saved in zip(self._services, snapshot.services, strict=True):
             assert isinstance(service, Restorable)
             service.restore(self.contents[saved])
+        self._since_ns = time.time_ns()
+        self.ahead_ns = snapshot.at_ns - self._since_ns
+        for service in self._services:
+            self._shift_clock(service, self._ahead_s)
 
     async def _put_files(self, tree: Tree, further: Sequence[str]) -> None:
         """Make the task's files what they are in ``tree``, and those of ``further`` folders."""

@@ -48,7 +48,7 @@ def test_what_is_drawn_has_a_text_and_can_be_done(schedule: Schedule) -> None:
     assert parse_schedule(str(schedule)) == schedule
     assert schedule.attempts
     known = Scenario(task=print, services=("p",), changes={"price": Change(env={"A": "b"})})
-    circumstances = Circumstances(known, [_Service()], ROOT)  # type: ignore[list-item]
+    circumstances = Circumstances(known, [_Service()], None)  # type: ignore[list-item, arg-type]
     circumstances.check(schedule)
     assert len([f for faults in schedule.attempts for f in faults if not f.is_prelude]) <= 3
 

@@ -41,6 +41,9 @@ def verdict(
         at += 1
         if operation == 0x06:
             return ACTIONS[value & 0xFFFF0000], value & 0xFFFF
+        if operation == 0x54:
+            accumulator &= value
+            continue
         if operation == 0x20:
             (accumulator,) = struct.unpack_from("=I", data, value)
             continue
@@ -163,3 +166,63 @@ def test_the_kernel_takes_the_program(abi: Abi) -> None:
                 assert at + 1 + max(if_true, if_false) <= last
             else:
                 assert operation in {0x06, 0x20}
+
+
+REALTIME, MONOTONIC, COARSE, BOOTTIME, ALARM, TAI = 0, 1, 5, 7, 8, 11
+FUTEX_WAIT, FUTEX_WAKE, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_LOCK_PI2 = 0, 1, 6, 9, 13
+PRIVATE, BY_REALTIME = 128, 256
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "stops"),
+    [
+        ("clock_gettime", {0: REALTIME}, True),
+        ("clock_gettime", {0: COARSE}, True),
+        ("clock_gettime", {0: ALARM}, True),
+        ("clock_gettime", {0: TAI}, True),
+        ("clock_gettime", {0: MONOTONIC}, False),
+        ("clock_gettime", {0: BOOTTIME}, False),
+        ("clock_gettime", {0: (1 << 64) - 2}, False),  # some process's own time
+        ("gettimeofday", {}, True),
+        ("time", {}, True),
+        ("nanosleep", {}, False),
+        ("clock_nanosleep", {0: REALTIME, 1: 0}, False),
+        ("clock_nanosleep", {0: REALTIME, 1: 1}, True),
+        ("clock_nanosleep", {0: TAI, 1: 1}, True),
+        ("clock_nanosleep", {0: MONOTONIC, 1: 1}, False),
+        ("futex", {1: FUTEX_WAIT | PRIVATE}, False),
+        ("futex", {1: FUTEX_WAKE | PRIVATE}, False),
+        ("futex", {1: FUTEX_WAIT_BITSET | PRIVATE}, False),
+        ("futex", {1: FUTEX_WAIT_BITSET | PRIVATE | BY_REALTIME}, True),
+        ("futex", {1: FUTEX_LOCK_PI}, True),
+        ("futex", {1: FUTEX_LOCK_PI | PRIVATE}, True),
+        ("futex", {1: FUTEX_LOCK_PI2 | PRIVATE}, False),
+        ("futex", {1: FUTEX_LOCK_PI2 | BY_REALTIME}, True),
+        ("futex_waitv", {4: REALTIME}, True),
+        ("futex_waitv", {4: MONOTONIC}, False),
+        ("timerfd_settime", {1: 0}, False),
+        ("timerfd_settime", {1: 1}, True),
+        ("timer_settime", {1: 0}, False),
+        ("timer_settime", {1: 1}, True),
+        ("mq_timedreceive", {}, True),
+    ],
+)
+@pytest.mark.parametrize("changes", [True, False])
+def test_only_what_involves_the_time_of_day_stops_for_the_clock(
+    abi: Abi, name: str, arguments: dict[int, int], *, stops: bool, changes: bool
+) -> None:
+    """By the clock or the flags in its arguments; none of it where the clock is the machine's."""
+    if name not in abi.numbers:
+        pytest.skip("another machine's call")
+    number = abi.numbers[name]
+    code = program(abi, clock=True, changes=changes)
+    assert verdict(code, abi.audit, number, arguments) == (TRACE if stops else ALLOW, 0)
+    assert verdict(program(abi), abi.audit, number, arguments) == (ALLOW, 0)
+
+
+def test_a_filter_for_the_clock_alone_stops_at_no_change(abi: Abi) -> None:
+    """What changes something runs freely where nobody asked for it."""
+    code = program(abi, clock=True, changes=False)
+    everything = dict.fromkeys(range(6), (1 << 64) - 1)
+    for number in (*abi.kinds(), *(abi.numbers[n] for n in ("mmap", "io_uring_setup"))):
+        assert verdict(code, abi.audit, number, everything) == (ALLOW, 0), number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +12,7 @@ from hypothesis import strategies as st
 
 from chaoskit.model.errors import UsageError
 from chaoskit.model.schedule import Schedule, parse_schedule
-from chaoskit.model.token import CommandSpec, Target
-from chaoskit.trial import faketime
+from chaoskit.model.token import Target
 from chaoskit.trial.preludes import covers
 from chaoskit.trial.supervisor import Supervisor
 from tests.trial.conftest import RunTask
@@ -22,7 +20,6 @@ from tests.trial.faulty import charged, ends, no_process_is_left, said, scenario
 from tests.trial.traced import with_supervisor
 
 KILLED = "kill@payments.charge#1.applied"
-WEEK_S = 7 * 86400
 
 
 @pytest.fixture(autouse=True)
@@ -31,80 +28,6 @@ def _nothing_stays() -> Iterator[None]:
     before = standing()
     yield
     assert no_process_is_left(before)
-
-
-# Clocks.
-
-CLOCKS = """
-if first():
-    charge(1)
-say(os.environ.get("CHAOSKIT_CLOCK_SHIFT_S", "none"))
-say(time.time())
-say(probe.now())
-"""
-
-
-@pytest.fixture(params=["with the library", "without it"])
-def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """libfaketime where it is installed, and a machine without it."""
-    if request.param == "without it":
-        monkeypatch.setattr(faketime, "library", lambda: "")
-        return ""
-    if not faketime.library():
-        pytest.skip("libfaketime is not installed: the clocks of unmodified programs do not move")
-    return faketime.library()
-
-
-def test_a_clock_moves_on_for_a_python_task(run_task: RunTask, library: str) -> None:
-    """``probe.now`` moves with and without the library, by as much and no more; ``time.time``
-    only with it; and neither in the next trial.
-    """
-    before = time.time()
-    moved, still = run_task(scenario(CLOCKS), [f"{KILLED} / clock:+7d", KILLED])
-    after = time.time()
-    shift, of_day, own = map(float, said(moved, 2))
-    assert shift == WEEK_S
-    assert before <= own - WEEK_S <= after
-    assert before <= of_day - (WEEK_S if library else 0) <= after
-    assert said(still, 2)[0] == "none"
-    assert all(before <= float(said) <= after for said in said(still, 2)[1:])
-
-
-def test_clocks_add_up_and_stay_moved_on(run_task: RunTask) -> None:
-    """Two days and three hours, in two attempts, are so much in all that follow."""
-    text = f"{KILLED} / clock:+2d + kill@here#1 / clock:+3h"
-    (history,) = run_task(scenario(CLOCKS + "probe.point('here')"), [text])
-    assert [said(history, n)[0] for n in (2, 3)] == [str(2 * 86400), str(2 * 86400 + 3 * 3600)]
-
-
-def test_an_unmodified_command_sees_another_date(run_task: RunTask, library: str) -> None:
-    """With the library ``date`` in a shell is a week ahead, in its children too; without, not."""
-    spec = CommandSpec(command=("sh", "-c", "date +%s; sh -c 'date +%s; true'"))
-    before = int(time.time())
-    (history,) = run_task(spec, ["clock:+7d"])
-    after = int(time.time())
-    for line in said(history, 1):
-        assert before <= int(line) - (WEEK_S if library else 0) <= after
-
-
-def test_a_killed_task_with_another_clock_leaves_nothing(run_task: RunTask) -> None:
-    """What libfaketime keeps of a process in shared memory is removed when a kill has left it."""
-    source = scenario("say(os.getpid())\ncharge(1)")
-    (history,) = run_task(source, [f"clock:+7d + {KILLED} / {KILLED}"])
-    assert ends(history) == ["1 killed 9", "2 killed 9", "3 exit 0"]
-    pids = [line for number in (1, 2, 3) for line in said(history, number)]
-    assert len(pids) == 3
-    shared = Path("/dev/shm")
-    assert not [f for pid in pids for f in shared.glob(f"*faketime_*_{pid}")]
-
-
-@pytest.mark.parametrize(("clock", "times"), [("clock:+23h", 1), ("clock:+7d", 2)])
-def test_a_service_forgets_a_key_by_its_own_clock(
-    run_task: RunTask, clock: str, times: int
-) -> None:
-    """Payments remembers a key for 24 hours: a week later the repeat is a second charge."""
-    (history,) = run_task(scenario("charge(1, key='k')"), [f"{KILLED} / {clock}"])
-    assert len(charged(history)) == times
 
 
 ASKED = "payments.charge#1"

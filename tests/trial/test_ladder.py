@@ -15,7 +15,7 @@ from chaoskit.explore.plan import MEANING
 from chaoskit.model.events import AttemptEnded, Body, Event, FaultLanded
 from chaoskit.model.history import History
 from chaoskit.trace.abi import this_abi
-from chaoskit.trial import faketime, ladder
+from chaoskit.trial import ladder
 from chaoskit.trial.ladder import PROBES, Rung
 
 DENIED = Path(__file__).resolve().parents[1] / "denied.py"
@@ -145,35 +145,38 @@ def test_slow_work_folders_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "slower than memory" in rung.why
 
 
-def test_the_clock_of_a_program_is_moved_to_see_whether_it_can_be(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Without libfaketime, or with a library that does nothing, the rung says what is missing."""
-    monkeypatch.setattr(faketime, "library", lambda: "")
-    missing = ladder.clock()
-    monkeypatch.setattr(faketime, "library", lambda: "/nonexistent/libfaketime.so.1")
-    broken = ladder.clock()
-    assert not missing.works
-    assert not broken.works
-    for rung, words in ((missing, "libfaketime is not installed"), (broken, "does not move")):
-        assert words in rung.why
-        assert "not the program's own" in rung.why
+@needs_tracing
+def test_the_clock_of_a_program_is_moved_and_it_waits() -> None:
+    """The rung works where a program is a week ahead, sleeps, and waits."""
+    assert ladder.clock() == Rung("clock", True, "a program was a week ahead, slept and waited")
 
 
-def test_a_program_that_does_not_end_with_the_library_is_no_crash(
-    monkeypatch: pytest.MonkeyPatch,
+@needs_tracing
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("import time; print(int(time.time()))", "cannot wait with another clock: nothing"),
+        ("import time; print(int(time.time()), flush=True); raise OSError(22)", "cannot wait"),
+        ("import time; print(int(time.time()) + 7 * 86400)", "does not move"),
+        ("print('no')", "does not move"),
+    ],
+)
+def test_a_program_that_cannot_wait_or_has_the_wrong_time_is_no_working_clock(
+    monkeypatch: pytest.MonkeyPatch, program: str, why: str
 ) -> None:
-    """The rung does not work, and says why."""
-    monkeypatch.setattr(faketime, "library", lambda: "/nonexistent/libfaketime.so.1")
-    monkeypatch.setattr(ladder, "_PROBE_TIMEOUT_S", 0.0)
+    """What the program said is what counts, and it stands in the reason."""
+    monkeypatch.setattr(ladder, "_WAITS", program)
     rung = ladder.clock()
     assert not rung.works
-    assert "did not end in 0 s" in rung.why
+    assert why in rung.why
 
 
-@pytest.mark.skipif(not faketime.library(), reason="libfaketime is not installed")
-def test_where_the_library_is_the_clock_moves() -> None:
-    """A program that knows nothing of it is a week ahead."""
-    rung = ladder.clock()
-    assert rung.works
-    assert "a week ahead" in rung.why
+@needs_tracing
+@pytest.mark.parametrize("denied", ["ptrace", "filters"])
+def test_where_nothing_can_be_traced_the_clock_does_not_move(denied: str) -> None:
+    """The rung does not work, and says what moves all the same."""
+    code = "from chaoskit.trial.ladder import clock; print(clock())"
+    command = [sys.executable, str(DENIED), denied, sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "works=False" in done.stdout
+    assert "moves the services' clocks and probe.now(), not the program's own" in done.stdout

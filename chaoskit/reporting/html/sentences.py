@@ -87,6 +87,7 @@ def _valued(options: Options) -> list[tuple[str, object, object]]:
         ("--max-points", options.max_points, None),
         ("--max-time", options.max_time_s, None),
         ("--timeout", options.timeout_s, None),
+        ("--resume-after", f"{options.resume_after_s}s", "0s"),
         ("--soak", None if options.soak_s is None else f"{options.soak_s:g}s", None),
     ]
 
