@@ -42,6 +42,10 @@ class _Version(msgspec.Struct, frozen=True):
     format: int
 
 
+_BY_A_FAULT = frozenset({"killed", "stopped"})
+"""How an attempt ends that was killed, or asked to stop."""
+
+
 @dataclass(frozen=True, eq=False)
 class History:
     """An immutable, densely numbered sequence of events. Compared by identity: it is large."""
@@ -78,6 +82,16 @@ class History:
     def attempts(self) -> tuple[tuple[int, AttemptEnded], ...]:
         """The end of every attempt."""
         return tuple(self.of(AttemptEnded))
+
+    @property
+    def kills(self) -> int:
+        """How many attempts were ended by a fault."""
+        return sum(ended.how in _BY_A_FAULT for _, ended in self.attempts)
+
+    @property
+    def ends_with_a_kill(self) -> bool:
+        """Whether the last attempt was ended by a fault."""
+        return bool(self.attempts) and self.last.how in _BY_A_FAULT
 
     @cached_property
     def landed(self) -> tuple[tuple[int, FaultLanded], ...]:

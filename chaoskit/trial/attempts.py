@@ -58,8 +58,6 @@ new connection takes four, a mail of the SMTP door's about three a line. Tests c
 QUIESCE_TIMEOUT_S = 5.0
 FIRST_TIMEOUT_S = 300.0
 
-_KILLED = frozenset({"killed", "stopped"})
-
 UNTRACED = "the kernel does not let us trace"
 """How the launcher says that a task cannot be traced: our failure, never the task's."""
 
@@ -141,7 +139,7 @@ class Attempts:
             attempt = self._attempts + 1
             if self._claimed:
                 break  # by the one that went on in the place of a paused one, which is over too
-            if ended.how in _KILLED:
+            if ended.how in {"killed", "stopped"}:
                 continue
             if self._is_final(ended) or (ended.how == "timeout" and not schedule.attempts):
                 break  # an undisturbed run that does not end would not end the next time either
@@ -152,11 +150,6 @@ class Attempts:
         if self._scenario.outputs:
             self._recorder.add(StateObserved(self._stage.workspace.digests(self._scenario.outputs)))
         return self._recorder.history()
-
-    @property
-    def _kills(self) -> int:
-        """How many attempts of this trial were killed, or asked to stop."""
-        return sum(ended.how in _KILLED for _, ended in self._recorder.history().attempts)
 
     def _all_lands(self) -> None:
         """What is still under way arrives, or is carried out."""
@@ -187,7 +180,7 @@ class Attempts:
         preludes = [fault for fault in faults if fault.is_prelude]
         if any(isinstance(fault.prelude, Clock) for fault in preludes):
             self._all_lands()  # nothing is under way for as long as clocks are moved by
-        if self.resume_after_s and self._kills and self._recorder.history().last.how in _KILLED:
+        if self.resume_after_s and self._recorder.history().ends_with_a_kill:
             self._all_lands()
             self._stage.circumstances.move_on(self.resume_after_s)
         await self._stage.before(attempt, preludes, self._recorder)

@@ -168,7 +168,7 @@ class Supervisor(Attempts):
         self._stage.forget_preludes()
         self.world.put_back(snapshot)
         # the services have it from the copy
-        self._stage.circumstances.shift_s = self.resume_after_s * self._kills
+        self._stage.circumstances.shift_s = self.resume_after_s * self._recorder.history().kills
         attempt = snapshot.attempt
         for fault in schedule.faults_of(attempt):
             self._recorder.add(FaultLanded(attempt, str(fault)))
