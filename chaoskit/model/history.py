@@ -43,6 +43,10 @@ class _Version(msgspec.Struct, frozen=True):
     format: int
 
 
+_BY_A_FAULT = frozenset({"killed", "stopped"})
+"""How an attempt ends that was killed, or asked to stop."""
+
+
 @dataclass(frozen=True, eq=False)
 class History:
     """An immutable, densely numbered sequence of events. Compared by identity: it is large."""
@@ -80,13 +84,23 @@ class History:
         """The end of every attempt."""
         return tuple(self.of(AttemptEnded))
 
+    @property
+    def kills(self) -> int:
+        """How many attempts were ended by a fault."""
+        return sum(ended.how in _BY_A_FAULT for _, ended in self.attempts)
+
+    @property
+    def ends_with_a_kill(self) -> bool:
+        """Whether the last attempt was ended by a fault."""
+        return bool(self.attempts) and self.last.how in _BY_A_FAULT
+
     @cached_property
     def landed(self) -> tuple[tuple[int, FaultLanded], ...]:
         """The faults that took place; of those that end an attempt at a time only where it died of
         them: a task that ended by itself in the very moment of a timed kill was not killed. At a
         call, a window or a crossing some process of it was alive.
         """
-        ended = {body.attempt for _, body in self.attempts if body.how in {"killed", "stopped"}}
+        ended = {body.attempt for _, body in self.attempts if body.how in _BY_A_FAULT}
         return tuple(
             (index, body)
             for index, body in self.of(FaultLanded)

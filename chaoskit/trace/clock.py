@@ -63,8 +63,12 @@ class Clock:
         self._names = {self.abi.numbers[name]: name for name in known if name in self.abi.numbers}
 
     def hide(self, pid: int) -> None:
-        """Let a process that has just begun, or executed a program, read the time by calls."""
-        with suppress(FileNotFoundError):  # it is dead
+        """Let a process that has just begun, or executed a program, read the time by calls.
+
+        Raises:
+            OSError: the kernel does not let us.
+        """
+        with suppress(FileNotFoundError, ProcessLookupError):  # it is dead
             vdso.hide(pid, self.abi)
 
     def entered(self, tid: int, call: Entered) -> Asked | None:
@@ -99,13 +103,15 @@ class Clock:
         elif name == "time":
             seconds = self.now_ns() // _SECOND
             if arguments[0]:
-                ptrace.store(tid, arguments[0], struct.pack("=q", seconds))
+                with suppress(OSError):
+                    ptrace.store(tid, arguments[0], struct.pack("=q", seconds))
             return {self.abi.result: seconds}
         return {}
 
     def _tell(self, tid: int, address: int, now_ns: int, unit: int) -> None:
         seconds, rest = divmod(now_ns, _SECOND)
-        ptrace.store(tid, address, struct.pack("=qq", seconds, rest // unit))
+        with suppress(OSError):  # another thread has unmapped it meanwhile
+            ptrace.store(tid, address, struct.pack("=qq", seconds, rest // unit))
 
     # Waits.
 

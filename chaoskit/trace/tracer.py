@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE, ptrace
+from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE, UNMOVED, ptrace
 from chaoskit.trace import filter as seccomp
 from chaoskit.trace.abi import Abi, Kind
 from chaoskit.trace.clock import Asked, Clock
@@ -216,7 +216,10 @@ class Tracer:
         thread.call = thread.pieces = thread.asked = None
         thread.waits_for_child = False
         if self.clock is not None:
-            self.clock.hide(thread.tid)
+            try:
+                self.clock.hide(thread.tid)
+            except OSError:  # a program that only its owner may read
+                self._noted.add((UNMOVED, _program(thread.process)))
         for other in [t for t in self._threads.values() if t.process == thread.process]:
             if other.tid != thread.tid:
                 del self._threads[other.tid]
@@ -367,6 +370,13 @@ class Tracer:
             message["result"] = result
             message["tid"] = self._held.tid if self._held is not None else 0
         self.say(message)
+
+
+def _program(pid: int) -> str:
+    """The program that a process executes, as far as we may see that."""
+    with suppress(OSError):
+        return os.readlink(f"/proc/{pid}/exe")
+    return "a program"
 
 
 def _process_path(who: str) -> str:

@@ -10,9 +10,6 @@ from chaoskit.trial.power import Durable
 from chaoskit.trial.recorder import Log, Recorder
 from chaoskit.trial.stage import Stage
 
-KILLED = frozenset({"killed", "stopped"})
-"""How attempts end that a fault has ended."""
-
 
 class TrialState:
     """The state that the attempts of one trial share.
@@ -49,17 +46,6 @@ class TrialState:
         """The number of a request that has just come."""
         number, self.number = self.number, self.number + 1
         return number
-
-    @property
-    def kills(self) -> int:
-        """How many attempts were killed, or asked to stop."""
-        return sum(ended.how in KILLED for _, ended in self.recorder.history().attempts)
-
-    @property
-    def was_killed(self) -> bool:
-        """Whether the attempt before was."""
-        attempts = self.recorder.history().attempts
-        return bool(attempts) and attempts[-1][1].how in KILLED
 
     @property
     def services(self) -> list[Service]:

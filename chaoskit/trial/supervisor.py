@@ -155,7 +155,8 @@ class Supervisor:
             number=snapshot.number,
         )
         # The services have it from the snapshot.
-        self._stage.circumstances.shift_s = self.conduct.resume_after_s * state.kills
+        kills = state.recorder.history().kills
+        self._stage.circumstances.shift_s = self.conduct.resume_after_s * kills
         attempt = snapshot.attempt
         for fault in schedule.faults_of(attempt):
             state.recorder.add(FaultLanded(attempt, str(fault)))

@@ -17,7 +17,7 @@ from chaoskit.model.preludes import Clock
 from chaoskit.model.schedule import Schedule
 from chaoskit.trial.attempt import Attempt
 from chaoskit.trial.reports import Message
-from chaoskit.trial.state import KILLED, TrialState
+from chaoskit.trial.state import TrialState
 from chaoskit.trial.watch import Looker, Watch
 
 
@@ -48,7 +48,7 @@ class Trial:
             attempt = state.attempts + 1
             if self._attempt is not None and self._attempt.claimed:
                 break  # by the one that went on in the place of a paused one, which is over too
-            if ended.how in KILLED:
+            if ended.how in {"killed", "stopped"}:
                 continue
             if self._is_final(ended) or (ended.how == "timeout" and not schedule.attempts):
                 break  # an undisturbed run that does not end would not end the next time either
@@ -70,7 +70,7 @@ class Trial:
         preludes = [fault for fault in faults if fault.is_prelude]
         if any(isinstance(fault.prelude, Clock) for fault in preludes):
             state.all_lands()  # nothing is under way for as long as clocks are moved by
-        if (after_s := state.conduct.resume_after_s) and state.was_killed:
+        if (after_s := state.conduct.resume_after_s) and state.recorder.history().ends_with_a_kill:
             state.all_lands()
             self._stage.circumstances.move_on(after_s)
         await self._stage.before(number, preludes, state.recorder)

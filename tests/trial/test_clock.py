@@ -230,6 +230,68 @@ def test_c_programs_have_another_clock_and_wait_for_moments_of_it(
     moved((c_program,), C)
 
 
+WAITS_BESIDE_WRITES = """
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+static void *wait(void *unused) {
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+    struct timespec began, then, ended;
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    clock_gettime(CLOCK_REALTIME, &then);
+    then.tv_sec += 1;
+    pthread_mutex_lock(&mutex);
+    int answer = pthread_cond_timedwait(&condition, &mutex, &then);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    long passed = ended.tv_sec - began.tv_sec - (ended.tv_nsec < began.tv_nsec);
+    puts(answer == ETIMEDOUT && passed >= 1 ? "ok" : "wrong");
+    return unused;
+}
+
+int main(void) {
+    pthread_t thread;
+    int file = open("file", O_CREAT | O_WRONLY, 0600);
+    pthread_create(&thread, NULL, wait, NULL);
+    for (int n = 0; n < 20; n++) write(file, "x", 1);
+    pthread_join(thread, NULL);
+    return 0;
+}
+"""
+
+
+@needs_tracing
+@pytest.mark.parametrize("shift_s", [WEEK_S, -300])
+def test_a_thread_that_waits_is_interrupted_while_another_one_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shift_s: int
+) -> None:
+    """Its deadline is the same when the wait goes on, and its registers are its own."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    source, program = tmp_path / "beside.c", tmp_path / "beside"
+    source.write_text(WAITS_BESIDE_WRITES, encoding="utf-8")
+    subprocess.run([compiler, "-O2", "-w", "-pthread", "-o", program, source], check=True)
+    monkeypatch.setattr(Stage, "shift_ns", shift_s * 10**9)
+    faults = [kill(parse_point(f"write(file)#{n}")) for n in range(1, 21)]
+
+    async def go() -> None:
+        target = Target(command=CommandSpec(command=(str(program),)))
+        async with Supervisor(load(target), seed=0) as supervisor:
+            supervisor.timeout_s = 60.0
+            album = await supervisor.record(faults)
+            assert set(album) == set(faults)
+            history = supervisor._recorder.history()
+            assert ends(history) == ["1 exit 0"]
+            assert said(history, 1) == ["ok"]
+
+    asyncio.run(go())
+
+
 @needs_tracing
 @pytest.mark.parametrize(
     "text",
