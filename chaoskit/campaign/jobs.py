@@ -43,7 +43,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     ``record``: only look at the first attempt, for which states are equal.
     ``locate``: only see which line of the task is running at these points.
     ``keep`` names the folder for each trial's artefacts, should it fail. ``take``: only so many
-    leading items of the inputs.
+    leading items of the inputs. ``varying``: `Expectation.varying`.
     """
 
     target: Target
@@ -62,6 +62,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     keep: tuple[str, ...] = ()
     work_root: str = ""
     take: int | None = None
+    varying: tuple[str, ...] = ()
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,6 +148,7 @@ class Session:
         supervisor.tracing = job.trace
         supervisor.skip_sleeps = job.skip_sleeps
         supervisor.lines = job.lines
+        supervisor.varying = job.varying
         if job.locate:
             located = await supervisor.locate(map(parse_point, job.locate))
             return Done(

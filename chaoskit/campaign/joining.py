@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from chaoskit.campaign.baselines import LOOSE
 from chaoskit.campaign.bounding import BOUNDED, OTHERWISE
 from chaoskit.campaign.judging import judge_again
 from chaoskit.campaign.options import Options, Shard
@@ -21,7 +22,7 @@ from chaoskit.model.errors import UsageError
 from chaoskit.model.schedule import Schedule, parse_schedule
 
 COMPLETE = "complete"
-_COPIED = ("forked", "settled", "restorable", "real", "points.total", "points.odd")
+_COPIED = ("forked", "settled", "restorable", "real", "points.total", LOOSE)
 _ELSEWHERE = ("shard", "jobs", "runs", "work_root", "fresh")
 
 

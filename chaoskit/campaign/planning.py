@@ -112,7 +112,7 @@ def _chosen(
     ground = faults.ground_of(scenario, first, found)
     others = faults.schedules(ground, kinds_of(options, scenario), seed)
     yield from sample(others, most, seed)
-    yield from own_schedules(scenario.schedules, *surveys)
+    yield from own_schedules(scenario.schedules, surveys)
 
 
 def _kills(options: Options, found: Sequence[Point]) -> list[Schedule]:

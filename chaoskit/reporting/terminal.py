@@ -53,6 +53,8 @@ def headline(summary: Summary, width: int) -> Text:
     points = summary.points
     text = Text()
     text.append(summary.verdict, style=COLOURS[summary.verdict])
+    if summary.verdict == "VALID" and points.landed < points.tested:
+        text.append(f" at {points.landed} of {points.tested} points seen")
     text.append(f"  {summary.title}\n", style="bold")
     seed, seconds = f"seed {summary.seed}", f"{summary.elapsed_s:.1f} s"
     sentence = (

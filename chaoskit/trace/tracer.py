@@ -56,7 +56,11 @@ class Wishes:
 
 @dataclass(slots=True)
 class _Thread:
-    """One thread of the task. ``running`` until it is known to stand still."""
+    """One thread of the task. ``running`` until it is known to stand still.
+
+    ``who`` names its process: which thread of a pool takes a job is chance, so threads have no
+    names of their own.
+    """
 
     tid: int
     process: int
@@ -195,11 +199,11 @@ class Tracer:
 
     def _born(self, tid: int, parent: _Thread) -> None:
         is_thread = os.path.exists(f"/proc/{parent.process}/task/{tid}")
-        letter = "t" if is_thread else "p"
-        base = _process_path(parent.who)
-        self._births[base + letter] += 1
-        own = f"{letter}{self._births[base + letter]}"
-        who = f"{base}.{own}" if base else own
+        who = parent.who
+        if not is_thread:
+            self._births[parent.who] += 1
+            own = f"p{self._births[parent.who]}"
+            who = f"{parent.who}.{own}" if parent.who else own
         self._threads[tid] = _Thread(tid, parent.process if is_thread else tid, who)
         early = self._early.pop(tid, None)
         if early is not None:
@@ -351,8 +355,3 @@ class Tracer:
             message["result"] = result
             message["tid"] = self._held.tid if self._held is not None else 0
         self.say(message)
-
-
-def _process_path(who: str) -> str:
-    """The path of the process to which a thread belongs."""
-    return ".".join(part for part in who.split(".") if part and not part.startswith("t"))

@@ -75,6 +75,7 @@ class Attempts:
         self.tracing = False
         self.skip_sleeps = False
         self.lines = False
+        self.varying: tuple[str, ...] = ()
         self._held: Traced | None = None
         self._changed: set[str] | None = None
         self._mapped: set[str] = set()
@@ -362,6 +363,7 @@ class Attempts:
             return None
         return self._stage.scope.request(
             watch.calls,
+            self.varying,
             exits=exits,
             tell=self.tracing or watch.looked_at,  # what changes is to be known
             skip_sleeps=self.skip_sleeps,

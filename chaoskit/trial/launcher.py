@@ -224,6 +224,7 @@ class Launcher:
             {str(k): str(v) for k, v in _dict(wished["folders"]).items()},
             {int(str(k)): str(v) for k, v in _dict(wished["ports"]).items()},
             tuple(map(str, _list(wished["quiet"]))),
+            tuple(map(str, _list(wished["varying"]))),
         )
         wishes = Wishes(
             hold=frozenset(map(str, _list(wished["hold"]))),

@@ -126,14 +126,14 @@ def test_an_attempt_that_never_was_has_no_points() -> None:
 def test_two_equal_runs_have_all_points_in_common(parts: list[Effect | str]) -> None:
     """In the order of the run, and none is odd."""
     history = run(parts).history
-    assert sweep(history, run(parts).history, BOTH) == (points(history, BOTH), [])
+    assert sweep((history, run(parts).history), BOTH) == (points(history, BOTH), [])
 
 
 @given(RUNS, RUNS)
 def test_points_of_one_run_alone_are_odd(one: list[Effect | str], two: list[Effect | str]) -> None:
     """What both pass is tested, in the first one's order; what only one passes is told."""
     first, second = run(one).history, run(two).history
-    common, odd = sweep(first, second, BOTH)
+    common, odd = sweep((first, second), BOTH)
     mine, others = points(first, BOTH), points(second, BOTH)
     assert common == [point for point in mine if point in others]
     assert len(odd) == len(set(odd))

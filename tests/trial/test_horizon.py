@@ -399,7 +399,7 @@ def test_a_bounded_resume_tells_what_the_full_one_does(
         first, second = await supervisor.survey()
         expectation = expect(first, second, load(target).scenario)
         run = Undisturbed(supervisor.world.reader)
-        faults = [kill(point) for point in sweep(first, second, ("windows",))[0]]
+        faults = [kill(point) for point in sweep((first, second), ("windows",))[0]]
         album = await supervisor.record(faults, learn=run)
         for fault in faults:
             schedule = Schedule(((fault,),))

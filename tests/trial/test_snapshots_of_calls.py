@@ -120,7 +120,7 @@ def test_every_history_from_a_copy_is_that_of_the_kill(tmp_path: Path, name: str
     """For every call (before, after, cut short) and every window: the same events per attempt."""
 
     async def then(supervisor: Supervisor) -> None:
-        points, odd = sweep(*await supervisor.survey(), ("calls", "windows"))
+        points, odd = sweep(await supervisor.survey(), ("calls", "windows"))
         assert not odd
         assert len(points) > 10
         album = await album_of(supervisor, points)

@@ -53,7 +53,7 @@ class Ran:
 
     @property
     def calls(self) -> dict[str, list[str]]:
-        """The points of the first attempt, in order, by process and thread."""
+        """The points of the first attempt, in order, by process."""
         found: dict[str, list[str]] = {}
         for _, seen in self.history.of(CallSeen):
             point = parse_point(seen.call)
