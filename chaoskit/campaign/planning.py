@@ -14,9 +14,9 @@ from chaoskit.explore.plan import (
     one_each,
     own_schedules,
     power_cuts,
-    sample,
     several_processes,
 )
+from chaoskit.explore.sampling import sample
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History

@@ -45,8 +45,8 @@ from chaoskit.checkers.comparison import counted
 from chaoskit.explore.plan import (
     next_wave,
     noted,
-    sample,
 )
+from chaoskit.explore.sampling import sample
 from chaoskit.explore.survey import expect
 from chaoskit.model.errors import ScenarioError, UsageError
 from chaoskit.model.expectation import Expectation

@@ -1,4 +1,4 @@
-"""Which schedules a campaign runs: the sweep, the sample, and the waves of further kills.
+"""Which schedules a campaign runs: the sweep, and the waves of further kills.
 
 Everything here follows from histories and a seed; the same ones give the same plan.
 """
@@ -227,14 +227,6 @@ def own_schedules(texts: Sequence[str], surveys: Sequence[History]) -> list[Sche
         if isinstance(point, WindowPoint | CrossingPoint) and point not in (*there, *odd):
             raise unknown_name("point in schedules=", str(point), map(str, there))
     return own
-
-
-def sample(schedules: Sequence[Schedule], most: int | None, seed: int) -> list[Schedule]:
-    """At most ``most`` of the schedules, chosen by seed, in their own order."""
-    if most is None or len(schedules) <= most:
-        return list(schedules)
-    chosen = random.Random(f"sample {seed}").sample(range(len(schedules)), most)
-    return [schedules[i] for i in sorted(chosen)]
 
 
 def one_each(faults: Iterable[Fault]) -> list[Schedule]:

@@ -14,12 +14,11 @@ from chaoskit.explore.plan import (
     moments,
     next_wave,
     points,
-    sample,
     sweep,
 )
 from chaoskit.model.effects import Effect
 from chaoskit.model.points import WINDOWS, CrossingPoint, Point, TimePoint, WindowPoint, parse_point
-from chaoskit.model.schedule import Schedule, kill, parse_schedule
+from chaoskit.model.schedule import kill, parse_schedule
 from tests.checkers.builder import Story, charge, mail, undisturbed
 
 ADA, BOB = charge("ada"), charge("bob")
@@ -177,35 +176,6 @@ def test_other_seeds_give_other_moments() -> None:
 def test_the_moments_of_a_seed_never_change() -> None:
     """A stored seed must mean the same times in later versions."""
     assert texts(moments(1.0, 3, 7)) == ["314ms", "645ms", "710ms"]
-
-
-# Samples.
-
-SCHEDULES = [Schedule(((kill(TimePoint(ms)),),)) for ms in range(50)]
-
-
-@given(st.integers(0, 50), st.none() | st.integers(0, 60), st.integers())
-def test_a_sample_is_some_of_them_in_their_own_order(
-    length: int, most: int | None, seed: int
-) -> None:
-    """At most as many as asked for, none twice; all of them where there is no limit."""
-    every = SCHEDULES[:length]
-    found = sample(every, most, seed)
-    assert len(found) == (length if most is None else min(most, length))
-    assert found == [schedule for schedule in every if schedule in found]
-    assert found == sample(every, most, seed)
-
-
-def test_other_seeds_give_other_samples() -> None:
-    """Ten out of fifty are hardly ever the same ones."""
-    samples = {tuple(map(str, sample(SCHEDULES, 10, seed))) for seed in range(20)}
-    assert len(samples) == 20
-
-
-def test_every_schedule_can_be_in_a_sample() -> None:
-    """No position is left out by the way in which they are drawn."""
-    seen = {schedule for seed in range(200) for schedule in sample(SCHEDULES, 5, seed)}
-    assert seen == set(SCHEDULES)
 
 
 # Further kills.
