@@ -108,6 +108,14 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     shrunk: tuple[Shrunken, ...] = ()
 
     @property
+    def verdict_in_words(self) -> str:
+        """The verdict; of a VALID one also at how many points, where some never came again."""
+        points = self.points
+        if self.verdict != "VALID" or points.landed >= points.tested:
+            return self.verdict
+        return f"{self.verdict} at {points.landed} of {points.tested} points seen"
+
+    @property
     def kinds(self) -> set[str]:
         """The kinds of the findings."""
         return {finding.kind for finding in self.findings}

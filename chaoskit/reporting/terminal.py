@@ -52,9 +52,7 @@ def headline(summary: Summary, width: int) -> Text:
     """The verdict in a sentence, in lines of at most ``width``; no number without its unit."""
     points = summary.points
     text = Text()
-    text.append(summary.verdict, style=COLOURS[summary.verdict])
-    if summary.verdict == "VALID" and points.landed < points.tested:
-        text.append(f" at {points.landed} of {points.tested} points seen")
+    text.append(summary.verdict_in_words, style=COLOURS[summary.verdict])
     text.append(f"  {summary.title}\n", style="bold")
     seed, seconds = f"seed {summary.seed}", f"{summary.elapsed_s:.1f} s"
     sentence = (

@@ -17,6 +17,8 @@ from chaoskit.explore.plan import (
     sweep,
 )
 from chaoskit.model.effects import Effect
+from chaoskit.model.events import CallSeen, Event
+from chaoskit.model.history import History
 from chaoskit.model.points import WINDOWS, CrossingPoint, Point, TimePoint, WindowPoint, parse_point
 from chaoskit.model.schedule import kill, parse_schedule
 from tests.checkers.builder import Story, charge, mail, undisturbed
@@ -137,6 +139,38 @@ def test_points_of_one_run_alone_are_odd(one: list[Effect | str], two: list[Effe
     assert common == [point for point in mine if point in others]
     assert len(odd) == len(set(odd))
     assert set(odd) == set(mine) ^ set(others)
+
+
+def told(*calls: CallSeen) -> History:
+    """A run that makes these calls."""
+    return History(tuple(Event(index, 0, call) for index, call in enumerate(calls)))
+
+
+def test_chance_decides_of_no_point() -> None:
+    """Whether a worker had ended by then, and how long a log's time stamps were, may differ between
+    runs that pass the same calls: the points are those of both.
+    """
+    one = told(
+        CallSeen(attempt=1, call="write(a)#1", alone=False, bytes=9000),
+        CallSeen(attempt=1, call="write(b)#1"),
+        CallSeen(attempt=1, call="write(c)#1"),
+    )
+    two = told(
+        CallSeen(attempt=1, call="write(b)#1", alone=False),
+        CallSeen(attempt=1, call="write(a)#1", bytes=8000),
+        CallSeen(attempt=1, call="write(c)#1"),
+    )
+    common, odd = sweep((one, two), ("calls",))
+    assert odd == []
+    assert list(map(str, common)) == [
+        *("write(a)#1", "write(a)#1+short:4000", "write(a)#1+short:4096", "write(a)#1+short:7999"),
+        *("write(a)#1+after", "write(b)#1", "write(b)#1+after", "write(c)#1", "write(c)#1+after"),
+    ]
+    assert sweep((two, one, two), ("calls",))[1] == []
+    short = told(*(seen for _, seen in one.of(CallSeen) if seen.call != "write(a)#1"))
+    lost = list(map(str, sweep((one, short), ("calls",))[1]))
+    assert len(lost) == 5
+    assert all(text.startswith("write(a)#1") for text in lost)
 
 
 def test_the_first_wave_is_one_kill_at_each_point() -> None:
