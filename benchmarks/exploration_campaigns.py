@@ -93,7 +93,7 @@ def cold_prefixes(setting: Setting, surveys: tuple[History, History], states: fl
     What differs from its first row is that nothing is copied, forked or shared. It waits until
     every connection has ended and resets its services, which the loop with strace does not.
     """
-    found, _ = sweep(*surveys, ("calls",))
+    found, _ = sweep(surveys, ("calls",))
     paced = _paced(_cold(setting, only=spread(found, setting.sample)))
     return Row(
         name="(a) cold re-runs, chaoskit's kills",

@@ -13,6 +13,7 @@ from chaoskit.campaign.jobs import Job, Session, checked, trial_timeout_s
 from chaoskit.campaign.starting import survey_of
 from chaoskit.campaign.trials import Result
 from chaoskit.checkers.check import judge
+from chaoskit.explore.names import renamed
 from chaoskit.explore.plan import Mechanism
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
@@ -94,8 +95,9 @@ class Bench:
         """
         if take not in self._surveyed:
             job = self._telling(msgspec.structs.replace(self._job, take=take))
-            first, second = (History.decode(result.history) for result in self._perform(job))
-            expectation = survey_of(first, second, load(self._target, take), again=True)
+            runs = [History.decode(result.history) for result in self._perform(job)]
+            expectation = survey_of(runs, load(self._target, take), again=True)
+            first, second = (renamed(run, expectation.varying) for run in runs)
             self._surveyed[take] = Surveyed(first, second, expectation)
             self.surveys += 1
         return self._surveyed[take]
@@ -115,6 +117,7 @@ class Bench:
             schedules=(str(schedule),),
             timeout_s=scenario.timeout_s or trial_timeout_s(expectation),
             take=take,
+            varying=expectation.varying,
         )
         (result,) = self._perform(self._telling(job) if tell else job)
         self.trials += 1

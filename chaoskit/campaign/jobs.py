@@ -41,7 +41,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     ``record``: only look at the first attempt, for which states are equal.
     ``locate``: only see which line of the task is running at these points.
     ``keep`` names the folder for each trial's artefacts, should it fail. ``take``: only so many
-    leading items of the inputs.
+    leading items of the inputs. ``varying``: `Expectation.varying`.
     """
 
     target: Target
@@ -59,6 +59,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     keep: tuple[str, ...] = ()
     work_root: str = ""
     take: int | None = None
+    varying: tuple[str, ...] = ()
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,6 +140,7 @@ class Session:
             lines=job.lines,
             skip_sleeps=job.skip_sleeps,
             resume_after_s=job.resume_after_s,
+            varying=job.varying,
         )
 
         def keep(schedule: Schedule, history: History) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from chaoskit.campaign.baselines import LOOSE
 from chaoskit.campaign.judging import judge_again
 from chaoskit.campaign.options import Options, Shard
 from chaoskit.campaign.sharding import CAMPAIGN, plan_of_all, share_of
@@ -20,7 +21,7 @@ from chaoskit.model.errors import UsageError
 from chaoskit.model.schedule import Schedule, parse_schedule
 
 COMPLETE = "complete"
-_COPIED = ("forked", "settled", "restorable", "real", "points.total", "points.odd")
+_COPIED = ("forked", "settled", "restorable", "real", "points.total", LOOSE)
 _ELSEWHERE = ("shard", "jobs", "runs", "work_root", "fresh")
 
 

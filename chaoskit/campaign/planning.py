@@ -14,9 +14,9 @@ from chaoskit.explore.plan import (
     one_each,
     own_schedules,
     power_cuts,
-    sample,
     several_processes,
 )
+from chaoskit.explore.sampling import sample
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
@@ -112,7 +112,7 @@ def _chosen(
     ground = faults.ground_of(scenario, first, found)
     others = faults.schedules(ground, kinds_of(options, scenario), seed)
     yield from sample(others, most, seed)
-    yield from own_schedules(scenario.schedules, *surveys)
+    yield from own_schedules(scenario.schedules, surveys)
 
 
 def _kills(options: Options, found: Sequence[Point]) -> list[Schedule]:

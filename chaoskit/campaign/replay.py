@@ -7,6 +7,7 @@ from typing import Literal
 
 from chaoskit.campaign.bench import Bench, Tried
 from chaoskit.campaign.repeating import REPEATS, Repeated, named, summed
+from chaoskit.explore.plan import Mechanism
 from chaoskit.model.findings import Finding, Judgement
 from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_schedule
@@ -67,7 +68,9 @@ def replay(token: ReplayToken, work_root: str = "", *, repeats: int = REPEATS) -
     schedule = parse_schedule(token.schedule)
     shows = named(token.fingerprint)
     after_s = token.resume_after_s
-    with Bench(token.target, token.seed, work_root, resume_after_s=after_s) as bench:
+    # Which names vary is learnt from calls.
+    varies: tuple[Mechanism, ...] = ("calls",) if "*" in token.schedule else ()
+    with Bench(token.target, token.seed, work_root, varies, resume_after_s=after_s) as bench:
         problems = bench.survey(token.take).expectation.problems
         tried = bench.trial(schedule, token.take)
         outcome = _outcome(token, tried, problems)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from chaoskit.campaign.baselines import found, learnt, loose_of
 from chaoskit.campaign.batches import Batch, singles, together
 from chaoskit.campaign.events import (
     CampaignEvent,
@@ -44,9 +45,8 @@ from chaoskit.checkers.comparison import counted
 from chaoskit.explore.plan import (
     next_wave,
     noted,
-    sample,
-    sweep,
 )
+from chaoskit.explore.sampling import sample
 from chaoskit.explore.survey import expect
 from chaoskit.model.errors import ScenarioError, UsageError
 from chaoskit.model.expectation import Expectation
@@ -144,9 +144,9 @@ class _Campaign:
             yield from self._soak(first, second, expectation)
             return
         self._choose_way(first, second, expectation)
-        found = self._found(first, second)
-        wave = first_schedules(self._options, (first, second), expectation, found)
-        yield Surveyed(expectation, len(found))
+        points = self._found(first, second)
+        wave = first_schedules(self._options, (first, second), expectation, points)
+        yield Surveyed(expectation, len(points))
         yield from self._explore(wave)
         self._look_again(first, second, expectation)
         self._locate()
@@ -189,10 +189,10 @@ class _Campaign:
         self, first: History, second: History, expectation: Expectation
     ) -> Iterator[CampaignEvent]:
         """Random schedules until the time is over, and then the failed ones again."""
-        found = self._found(first, second)
-        yield Surveyed(expectation, len(found))
+        points = self._found(first, second)
+        yield Surveyed(expectation, len(points))
         soaking = Soaking(self._store, self._surveys(), self._submit)
-        for event in soaking.trials(soak_of(self._options, first, found), self._out_of_time):
+        for event in soaking.trials(soak_of(self._options, first, points), self._out_of_time):
             self._store.put("seconds", f"{self._seconds():.3f}")
             yield TrialDone(event) if isinstance(event, StoredTrial) else event
         if self._out_of_time():
@@ -211,9 +211,10 @@ class _Campaign:
         kinds = {f.kind for t in self._store.trials() for f in t.judgement.findings}
         if not kinds & SUSPECT:
             return
-        later = [History.decode(r.history) for r in _done(self._submit(self._surveys())).results]
+        later = _histories(_done(self._submit(self._surveys())))
         scenario = load(self._options.target).scenario
         fresh = expect(first, second, scenario, *later)
+        fresh = msgspec.structs.replace(fresh, varying=expectation.varying)
         if fresh.volatile != expectation.volatile or fresh.problems:
             self._store.put_survey(first, second, fresh)
             judge_again(self._store)
@@ -250,9 +251,15 @@ class _Campaign:
         while not wait([surveyed], timeout=SILENT_S).done:
             yield Surveying(time.monotonic() - began)
         done = _done(surveyed)
-        first, second = (History.decode(result.history) for result in done.results)
         self._store.put("restorable", "yes" if done.restorable else "no")
-        expectation = survey_of(first, second, load(self._options.target))
+        loaded = load(self._options.target)
+        first, second, expectation = learnt(
+            self._store,
+            _histories(done),
+            lambda runs: survey_of(runs, loaded),
+            lambda number: _histories(_done(self._submit(self._baselines(number)))),
+            self._options.mechanisms,
+        )
         self._store.put_survey(first, second, expectation)
         if not expectation.problems:
             # the control: an undisturbed run is judged as well
@@ -285,11 +292,10 @@ class _Campaign:
         self._store.put("real", why)
 
     def _found(self, first: History, second: History) -> list[Point]:
-        """The points that both undisturbed runs pass, counted for the report."""
-        found, odd = sweep(first, second, self._options.mechanisms)
-        self._store.put("points.total", str(len(found)))
-        self._store.put("points.odd", str(len(odd)))
-        return found
+        """The points that undisturbed runs pass, counted for the report."""
+        known = found(self._store, first, second, self._options.mechanisms)
+        self._store.put("points.total", str(len(known)))
+        return known
 
     def _next_wave(self, wave: int) -> list[Schedule]:
         trials = dict(self._store.histories(wave))
@@ -389,7 +395,8 @@ class _Campaign:
         if not landed:
             assert self._expectation is not None, "surveyed before"
             history = History.decode(result.history)
-            judgement = judged(history, self._expectation, schedule, self._options)
+            loose = frozenset(loose_of(self._store))
+            judgement = judged(history, self._expectation, schedule, self._options, loose)
         if any(finding.kind == "stuck" for finding in judgement.findings):
             _refuse_unstartable(History.decode(result.history), schedule)
         trial = StoredTrial(
@@ -427,7 +434,12 @@ class _Campaign:
             skip_sleeps=self._options.skip_sleeps,
             resume_after_s=self._options.resume_after_s,
             work_root=self._options.work_root,
+            varying=self._expectation.varying if self._expectation is not None else (),
         )
+
+    def _baselines(self, number: int) -> Job:
+        """So many undisturbed runs, besides those of the survey."""
+        return msgspec.structs.replace(self._surveys(), schedules=(str(Schedule()),) * number)
 
     def _submit(self, job: Job) -> Future[bytes]:
         return self._executor.submit(perform, msgspec.msgpack.encode(job))
@@ -441,6 +453,10 @@ def _done(future: Future[bytes]) -> Done:
         HarnessError: chaoskit failed at it.
     """
     return checked(msgspec.msgpack.decode(future.result(), type=Done))
+
+
+def _histories(done: Done) -> list[History]:
+    return [History.decode(result.history) for result in done.results]
 
 
 def _refuse_unstartable(history: History, schedule: Schedule) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import msgspec
 
+from chaoskit.explore.names import varying
 from chaoskit.explore.survey import expect
 from chaoskit.model.errors import ScenarioError
 from chaoskit.model.expectation import Expectation
@@ -13,26 +15,25 @@ from chaoskit.model.history import History
 from chaoskit.trial.loading import Loaded
 
 
-def survey_of(
-    first: History, second: History, loaded: Loaded, *, again: bool = False
-) -> Expectation:
-    """What two undisturbed runs teach; where they fail for a file's sake, that too.
+def survey_of(runs: Sequence[History], loaded: Loaded, *, again: bool = False) -> Expectation:
+    """What undisturbed runs teach; where they fail for a file's sake, that too.
 
     Args:
-        first: an undisturbed run.
-        second: another one.
+        runs: two undisturbed runs or more.
         loaded: what was run.
         again: it was run before, possibly from another folder.
 
     Raises:
         ScenarioError: the task cannot be started.
     """
-    for history in (first, second):
+    for history in runs:
         if history.last.how == "not-started":
             where = _where(loaded) if again else ""
             raise ScenarioError(f"the task cannot be started: {history.last.output_tail}{where}")
-    expectation = expect(first, second, loaded.scenario)
-    if not any(_failed(history) for history in (first, second)):
+    first, second, *later = runs
+    expectation = expect(first, second, loaded.scenario, *later)
+    expectation = msgspec.structs.replace(expectation, varying=varying(runs))
+    if not any(_failed(history) for history in runs):
         return expectation
     problems = (*expectation.problems, *_misplaced(loaded))
     return msgspec.structs.replace(expectation, problems=problems)

@@ -1,4 +1,4 @@
-"""Which schedules a campaign runs: the sweep, the sample, and the waves of further kills.
+"""Which schedules a campaign runs: the sweep, and the waves of further kills.
 
 Everything here follows from histories and a seed; the same ones give the same plan.
 """
@@ -12,10 +12,13 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
+import msgspec
+
 from chaoskit.model.errors import unknown_name
 from chaoskit.model.events import (
     CallSeen,
     Crossed,
+    Event,
     RequestReceived,
     TraceNoted,
 )
@@ -147,12 +150,42 @@ def late_landings(
 
 
 def sweep(
-    first: History, second: History, mechanisms: Sequence[Mechanism]
+    runs: Sequence[History], mechanisms: Sequence[Mechanism]
 ) -> tuple[list[Point], list[Point]]:
-    """The points that both undisturbed runs pass, in order, and those that only one does."""
-    one, two = points(first, mechanisms), points(second, mechanisms)
-    both = set(one) & set(two)
-    return [p for p in one if p in both], [p for p in (*one, *two) if p not in both]
+    """The points that all undisturbed runs pass, in order, and those that only some of them do."""
+    calls = _agreed(runs)
+    found = [points(_telling(run, calls), mechanisms) for run in runs]
+    everywhere = set.intersection(*map(set, found))
+    union = dict.fromkeys(point for passed in found for point in passed)
+    return [p for p in found[0] if p in everywhere], [p for p in union if p not in everywhere]
+
+
+def _agreed(runs: Sequence[History]) -> dict[str, CallSeen]:
+    """What holds of each call in every run: how much it writes, and whether anything else lives.
+
+    A worker's end, or the length of a time stamp, must not decide which points there are.
+    """
+    found: dict[str, CallSeen] = {}
+    for _, seen in (call for run in runs for call in run.of(CallSeen)):
+        known = found.setdefault(seen.call, seen)
+        found[seen.call] = msgspec.structs.replace(
+            known, bytes=min(known.bytes, seen.bytes), alone=known.alone and seen.alone
+        )
+    return found
+
+
+def _telling(run: History, calls: Mapping[str, CallSeen]) -> History:
+    """The run, with what ``calls`` say."""
+
+    def told(event: Event) -> Event:
+        body = event.body
+        if not isinstance(body, CallSeen):
+            return event
+        known = calls[body.call]
+        body = msgspec.structs.replace(body, bytes=known.bytes, alone=known.alone)
+        return msgspec.structs.replace(event, body=body)
+
+    return History(tuple(map(told, run.events)))
 
 
 def moments(seconds: float, number: int, seed: int) -> list[Point]:
@@ -162,32 +195,23 @@ def moments(seconds: float, number: int, seed: int) -> list[Point]:
     return [TimePoint(ms) for ms in sorted(chosen)]
 
 
-def own_schedules(texts: Sequence[str], first: History, second: History) -> list[Schedule]:
+def own_schedules(texts: Sequence[str], surveys: Sequence[History]) -> list[Schedule]:
     """The schedules that a scenario itself asks for.
 
     Args:
         texts: `Scenario.schedules`.
-        first: an undisturbed run.
-        second: another one.
+        surveys: undisturbed runs.
 
     Raises:
-        UsageError: neither run passes a window or crossing at which its first attempt is to suffer.
+        UsageError: no run passes a window or crossing at which its first attempt is to suffer.
     """
     own = [parse_schedule(text) for text in texts]
-    there, odd = sweep(first, second, ("windows", "crossings"))
+    there, odd = sweep(surveys, ("windows", "crossings"))
     for fault in (fault for schedule in own for fault in schedule.faults_of(1)):
         point = fault.point
         if isinstance(point, WindowPoint | CrossingPoint) and point not in (*there, *odd):
             raise unknown_name("point in schedules=", str(point), map(str, there))
     return own
-
-
-def sample(schedules: Sequence[Schedule], most: int | None, seed: int) -> list[Schedule]:
-    """At most ``most`` of the schedules, chosen by seed, in their own order."""
-    if most is None or len(schedules) <= most:
-        return list(schedules)
-    chosen = random.Random(f"sample {seed}").sample(range(len(schedules)), most)
-    return [schedules[i] for i in sorted(chosen)]
 
 
 def one_each(faults: Iterable[Fault]) -> list[Schedule]:

@@ -28,7 +28,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     that ask for each effect. ``steps`` are the steps that the task reports, in order, each as often
     as it begins. ``ordered`` says that both surveys had the same sequence of effects
     and that no two requests overlapped, which is what lets a successor prove a step complete.
-    ``changes`` are the scenario's, by name. ``problems`` says in sentences why the survey does not
+    ``changes`` are the scenario's, by name. ``varying``: names of files that differ from run to
+    run, with ``*`` for what differs. ``problems`` says in sentences why the survey does not
     repeat; empty when it does.
     """
 
@@ -45,6 +46,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     rules: str = ""
     redo_allowed: tuple[str, ...] = ()
     changes: dict[str, Terms] = {}
+    varying: tuple[str, ...] = ()
 
     def identify(self, effect: Effect) -> Identity:
         """The identity of ``effect`` under these surveys."""

@@ -3,7 +3,8 @@
     pwrite(run.db-wal)#17             a system call: before the 17th such one of an attempt
     sendto(payments)#4+after          after one
     write(big.bin)#1+short:4096       after one that was cut short to its first 4096 bytes
-    p1.t2:rename(a.tmp->a)#1          one of another process or thread than the first
+    p1.p2:rename(a.tmp->a)#1          one of another process than the first
+    write(out.*.tmp)#1                one on a file whose name varies from run to run
     payments.charge#23.applied        a service window: the 23rd such request of an attempt
     charge.done#3                     a crossing: the third time the code passed it in an attempt
     250ms                             a time after the attempt's start
@@ -38,13 +39,14 @@ _NO_WINDOW = re.compile(rf"{SERVICE}\.{NAME}#{ORDINAL}\.(?P<window>\w+)")
 _CROSSING = re.compile(rf"(?P<name>{NAME})#(?P<ordinal>{ORDINAL})")
 _TIME = re.compile(rf"(?P<ms>{COUNT})ms")
 
-WHO = r"[pt][1-9][0-9]{0,8}(?:\.[pt][1-9][0-9]{0,8})*"
+WHO = r"p[1-9][0-9]{0,8}(?:\.p[1-9][0-9]{0,8})*"
 TARGET = r"[A-Za-z0-9_.,:=@~*/%>\-]*"
 CALL = r"[a-z][a-z0-9_]*"
 _CALL = re.compile(
     rf"(?:(?P<who>{WHO}):)?(?P<call>{CALL})\((?P<target>{TARGET})\)#(?P<ordinal>{ORDINAL})"
     rf"(?:\+(?P<side>after|short:(?P<bytes>{COUNT})))?"
 )
+_THREAD = re.compile(r"(?:(?:p[1-9][0-9]*\.)*)t[1-9][0-9]*:")
 Side = Literal["before", "after", "short"]
 """Where a call is met: nothing of it done yet / all of it done / a part of it done, and no more."""
 
@@ -75,17 +77,17 @@ class CrossingPoint:
 
 @dataclass(frozen=True, slots=True, order=True)
 class CallPoint:
-    """The ``ordinal``-th system call ``call`` on ``target`` by one thread of an attempt.
+    """The ``ordinal``-th system call ``call`` on ``target`` by one process of an attempt.
 
     Args:
         call: the call's name without what differs between architectures (``openat`` is ``open``).
         target: a file relative to the work folder, or the name of a service; other characters
-            than letters, digits and some marks stand as %XX.
-        ordinal: counts from 1, for this thread, call and target.
+            than letters, digits and some marks stand as %XX, what varies from run to run as ``*``.
+        ordinal: counts from 1, for this process, call and target, whichever thread makes the call.
         side: before the call, after it, or after it was cut ``short``.
         bytes: how much of a write that is cut short takes place; 0 otherwise.
-        who: which process and thread, by order of birth: empty for the first one, ``p1`` for its
-            first child, ``p1.t2`` for that one's second further thread.
+        who: which process, by order of birth: empty for the first one, ``p1`` for its first
+            child, ``p1.p2`` for that one's second child.
     """
 
     call: str
@@ -140,6 +142,12 @@ def parse_point(text: str) -> Point:
     if found := _CROSSING.fullmatch(text):
         return CrossingPoint(found["name"], int(found["ordinal"]))
     slip = ""
+    if found := _THREAD.match(text):
+        raise UsageError(
+            f"not a point: {text!r} names a thread, which points no longer do: leave out "
+            f"{text[: found.end()].rpartition('.')[2].removesuffix(':')!r}, and take the ordinal "
+            "from a new run: it counts the calls of the whole process"
+        )
     if found := _NO_WINDOW.fullmatch(text):
         near = ", ".join(nearest(found["window"].lower(), WINDOWS))
         slip = f", since {found['window']} is no window; nearest: {near}"

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from chaoskit.campaign.baselines import loose_of
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.sharding import left_of
 from chaoskit.campaign.store import Store, StoredTrial
@@ -109,8 +110,8 @@ def _left_out(
         yield f"{points.total - points.landed} of {points.total} points were not tried"
     elif _sampled(options, sizes):
         yield f"a sample of {options.max_points} of each kind of fault in each wave"
-    if odd := int(store.get("points.odd") or 0):
-        yield f"the undisturbed runs differ in {odd} points, so that this is a sample"
+    if loose := len(loose_of(store)):
+        yield f"the undisturbed runs differ in {loose} points, so that this is a sample"
 
 
 def _sampled(options: Options, sizes: Counter[tuple[int, str]]) -> bool:

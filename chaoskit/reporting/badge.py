@@ -41,7 +41,7 @@ def in_a_sentence(summary: Summary) -> str:
     """The verdict with the counts that every form has."""
     points = summary.points
     return (
-        f"chaoskit: {summary.verdict}, {summary.trials} trials, "
+        f"chaoskit: {summary.verdict_in_words}, {summary.trials} trials, "
         f"{points.landed} of {points.total} points, {len(summary.findings)} findings"
     )
 

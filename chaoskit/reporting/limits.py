@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from chaoskit.campaign.baselines import loose_of, lost_of, why_unknown
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.sharding import left_of
 from chaoskit.campaign.store import Store, StoredTrial
+from chaoskit.checkers.comparison import counted
 from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MEANING, noted
 from chaoskit.model.events import CallSeen
@@ -45,6 +47,12 @@ def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
     why = store.get("real")
     if why and why != "as asked for":
         yield f"each trial is a real kill from the start, no copy: {why}"
+
+
+def doubts(store: Store) -> tuple[str, ...]:
+    """Why what a campaign says is not to be believed, whatever its trials showed."""
+    lost = why_unknown(store)
+    return (lost,) if lost else ()
 
 
 def not_tested(
@@ -91,11 +99,15 @@ def _of_points(
         if options.max_points is None and not options.only:
             why = "not reached"
         yield f"{total - tested} of {total} points ({why})"
-    odd = int(store.get("points.odd") or 0)
-    if odd:
+    if lost := [*map(str, lost_of(store))]:
         yield (
-            f"{odd} points that only one of the two undisturbed runs passed: the order of what the "
-            "task does differs from run to run, so this is a sample and nothing was exhausted"
+            f"{counted(len(lost), 'point')} that some undisturbed runs passed, and no trial: "
+            f"{_some(lost)}"
+        )
+    if loose := len(loose_of(store)):
+        yield (
+            f"other orders: {counted(loose, 'point')} came in some undisturbed runs only, because "
+            "what the task does differs from run to run; this is a sample"
         )
     if missed:
         yield f"{missed} random moments that came after the task's end"

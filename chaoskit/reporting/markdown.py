@@ -93,7 +93,7 @@ def _sections(summary: Summary) -> Iterator[Iterator[str]]:
 
 def _head(summary: Summary) -> Iterator[str]:
     points = summary.points
-    yield f"## chaoskit: {summary.verdict}"
+    yield f"## chaoskit: {summary.verdict_in_words}"
     yield ""
     yield f"{code(summary.title, CELL_MOST)}"
     yield ""

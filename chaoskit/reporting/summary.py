@@ -19,7 +19,7 @@ from chaoskit.model.findings import Diagnosis, Finding, Verdict
 from chaoskit.model.schedule import parse_schedule
 from chaoskit.model.token import ReplayToken
 from chaoskit.reporting.clean import cleaned
-from chaoskit.reporting.limits import not_tested, remarks
+from chaoskit.reporting.limits import doubts, not_tested, remarks
 from chaoskit.reporting.places import Place, Places
 from chaoskit.reporting.soaked import SoakReport, soak_report
 
@@ -108,6 +108,14 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     shrunk: tuple[Shrunken, ...] = ()
 
     @property
+    def verdict_in_words(self) -> str:
+        """The verdict; of a VALID one also at how many points, where some never came again."""
+        points = self.points
+        if self.verdict != "VALID" or points.landed >= points.tested:
+            return self.verdict
+        return f"{self.verdict} at {points.landed} of {points.tested} points seen"
+
+    @property
     def kinds(self) -> set[str]:
         """The kinds of the findings."""
         return {finding.kind for finding in self.findings}
@@ -131,7 +139,7 @@ def summarize(store: Store, title: str = "") -> Summary:
         points = Points(total, soak.points, soak.points)
     places = Places(survey[0] if survey is not None else None, store.locations())
     repeats = store.repeats()
-    verdict, unknowns = _verdict(expectation, trials, judged)
+    verdict, unknowns = _verdict(expectation, trials, judged, doubts(store))
     summary = Summary(
         format=FORMAT,
         chaoskit=__version__,
@@ -191,8 +199,9 @@ def _verdict(
     expectation: Expectation,
     trials: Sequence[StoredTrial],
     judged: Sequence[StoredTrial],
+    doubts: Sequence[str],
 ) -> tuple[Verdict, tuple[str, ...]]:
-    unknowns = [*expectation.problems]
+    unknowns = [*expectation.problems, *doubts]
     if not expectation.problems and not expectation.evidence:
         unknowns.append(
             "the task never called a service and declares no outputs: there is nothing to judge by"

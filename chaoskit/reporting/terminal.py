@@ -52,7 +52,7 @@ def headline(summary: Summary, width: int) -> Text:
     """The verdict in a sentence, in lines of at most ``width``; no number without its unit."""
     points = summary.points
     text = Text()
-    text.append(summary.verdict, style=COLOURS[summary.verdict])
+    text.append(summary.verdict_in_words, style=COLOURS[summary.verdict])
     text.append(f"  {summary.title}\n", style="bold")
     seed, seconds = f"seed {summary.seed}", f"{summary.elapsed_s:.1f} s"
     sentence = (

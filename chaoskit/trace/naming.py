@@ -8,6 +8,8 @@ import os
 import re
 import socket
 import struct
+import time
+from calendar import timegm
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +17,7 @@ from chaoskit.trace import OUTSIDE, ptrace
 from chaoskit.trace.abi import Kind
 from chaoskit.trace.filter import CREATES
 from chaoskit.trace.ptrace import Entered
+from chaoskit.trace.varying import Varying
 
 _AT_FDCWD = 0xFFFFFF9C
 _O_DSYNC = 0o10000
@@ -28,6 +31,16 @@ _RANDOM = re.compile(
     rb"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"  # a UUID
     rb"|(?<![0-9a-fA-F])[0-9a-f]{32}(?![0-9a-fA-F])"  # one without dashes
 )
+_CLOCK = re.compile(
+    rb"(?<![0-9])(?:(?P<day>20[0-9]{2}([-_.]?)[0-9]{2}\2[0-9]{2})[T_ .-]*"
+    rb"(?P<time>[0-9]{2}([-:_.]?)[0-9]{2}(?:\4[0-9]{2}(?:[.,_]?[0-9]{3,9})?)?)"
+    rb"(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+    rb"|(?P<unix>[0-9]{10})(?:(?:[0-9]{3}){0,3}(?:\.[0-9]{1,9})?))(?![0-9])"
+)
+"""What may be a date with a time, or a count of seconds, milli-, micro- or nanoseconds."""
+
+_NOW_S = 36 * 3600
+"""A time within so much of the present one, in any time zone, was read off a clock."""
 
 _NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:")
 _MEMORY, _SEMAPHORES = "/dev/shm/", "/dev/shm/sem."  # noqa: S108 - questions, not files
@@ -45,11 +58,13 @@ class Scope:
             has none.
         ports: TCP port on the loopback to the name of the service that listens there.
         quiet: absolute folders whose files say nothing (the harness's own).
+        varying: names that stand for all those that differ from run to run, see `Varying`.
     """
 
     folders: Mapping[str, str]
     ports: Mapping[int, str]
     quiet: tuple[str, ...] = ()
+    varying: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +91,10 @@ class Names:
     scope: Scope
     outside: set[str] = field(default_factory=set)
     _peers: dict[str, str] = field(default_factory=dict)
+    _varying: Varying = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._varying = Varying(self.scope.varying)
 
     def of(self, tid: int, kind: Kind, call: Entered) -> Target | None:
         """The target of a call; None where it does not count."""
@@ -125,7 +144,7 @@ class Names:
                 return label + "."
             top = folder.rstrip("/") + "/"
             if path.startswith(top):
-                return label + _encoded(path[len(top) :])
+                return self._varying.of(label + _encoded(path[len(top) :]))
         return None
 
     def _counts(self, path: str) -> bool:
@@ -242,14 +261,27 @@ def _link(path: str) -> str:
 def _encoded(path: str) -> str:
     """A path that fits into a point's name, with what is drawn anew in each run left out."""
     raw = os.fsencode(path)
+    found = [(drawn.span(), drawn[1] or drawn[2] or b"") for drawn in _RANDOM.finditer(raw)]
+    found += [(clock.span(), b"") for clock in _CLOCK.finditer(raw) if _is_now(clock)]
     parts = []
     last = 0
-    for found in _RANDOM.finditer(raw):
-        parts.append(
-            _quoted(raw[last : found.start()]) + (found[1] or found[2] or b"").decode() + "*"
-        )
-        last = found.end()
+    for (start, end), kept in sorted(found):
+        if start >= last:
+            parts.append(_quoted(raw[last:start] + kept) + "*")
+            last = end
     return "".join(parts) + _quoted(raw[last:])
+
+
+def _is_now(clock: re.Match[bytes]) -> bool:
+    """Whether a number that may be a time is about the present one."""
+    if clock["unix"]:
+        return abs(int(clock["unix"]) - time.time()) < _NOW_S
+    day, time_of_day = (re.sub(rb"[^0-9]", b"", clock[part]) for part in ("day", "time"))
+    year, month, date = int(day[:4]), int(day[4:6]), int(day[6:8])
+    hour, minute = int(time_of_day[:2]), int(time_of_day[2:4])
+    if not (1 <= month <= 12 and 1 <= date <= 31 and hour < 24 and minute < 60):
+        return False
+    return abs(timegm((year, month, date, hour, minute, 0)) - time.time()) < _NOW_S
 
 
 def _quoted(raw: bytes) -> str:

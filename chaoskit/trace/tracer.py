@@ -57,7 +57,11 @@ class Wishes:
 
 @dataclass(slots=True)
 class _Thread:
-    """One thread of the task. ``running`` until it is known to stand still."""
+    """One thread of the task. ``running`` until it is known to stand still.
+
+    ``who`` names its process: which thread of a pool takes a job is chance, so threads have no
+    names of their own.
+    """
 
     tid: int
     process: int
@@ -201,11 +205,11 @@ class Tracer:
 
     def _born(self, tid: int, parent: _Thread) -> None:
         is_thread = os.path.exists(f"/proc/{parent.process}/task/{tid}")
-        letter = "t" if is_thread else "p"
-        base = _process_path(parent.who)
-        self._births[base + letter] += 1
-        own = f"{letter}{self._births[base + letter]}"
-        who = f"{base}.{own}" if base else own
+        who = parent.who
+        if not is_thread:
+            self._births[parent.who] += 1
+            own = f"p{self._births[parent.who]}"
+            who = f"{parent.who}.{own}" if parent.who else own
         self._threads[tid] = _Thread(tid, parent.process if is_thread else tid, who)
         early = self._early.pop(tid, None)
         if early is not None:
@@ -377,8 +381,3 @@ def _program(pid: int) -> str:
     with suppress(OSError):
         return os.readlink(f"/proc/{pid}/exe")
     return "a program"
-
-
-def _process_path(who: str) -> str:
-    """The path of the process to which a thread belongs."""
-    return ".".join(part for part in who.split(".") if part and not part.startswith("t"))

@@ -240,6 +240,7 @@ class Attempt:
             return None
         return self._stage.scope.request(
             watch.calls,
+            conduct.varying,
             exits=exits,
             tell=conduct.calls or self._looker is not None,  # what changes is to be known
             skip_sleeps=conduct.skip_sleeps,

@@ -19,6 +19,7 @@ class Conduct:
         skip_sleeps: sleep calls return at once.
         locating: a Python task can be asked which of its lines is running.
         resume_after_s: by how much all clocks advance after each kill.
+        varying: what is known to vary in the names of files; see `chaoskit.trace.varying`.
     """
 
     timeout_s: float = FIRST_TIMEOUT_S
@@ -27,3 +28,4 @@ class Conduct:
     skip_sleeps: bool = False
     locating: bool = False
     resume_after_s: int = 0
+    varying: tuple[str, ...] = ()

@@ -428,6 +428,7 @@ def _asked_for(wished: object) -> tuple[Scope, Wishes]:
         {str(k): str(v) for k, v in _dict(words["folders"]).items()},
         {int(str(k)): str(v) for k, v in _dict(words["ports"]).items()},
         tuple(map(str, _list(words["quiet"]))),
+        tuple(map(str, _list(words["varying"]))),
     )
     wishes = Wishes(
         hold=frozenset(map(str, _list(words["hold"]))),

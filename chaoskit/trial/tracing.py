@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,13 +84,20 @@ class TraceScope:
         return cls(folders, ports, str(workspace.base))
 
     def request(
-        self, hold: Iterable[CallPoint], *, exits: bool, tell: bool, skip_sleeps: bool
+        self,
+        hold: Iterable[CallPoint],
+        varying: Sequence[str] = (),
+        *,
+        exits: bool,
+        tell: bool,
+        skip_sleeps: bool,
     ) -> dict[str, object]:
-        """The words for the launcher."""
+        """The words for the launcher. ``varying``: names that were learnt from baseline runs."""
         return {
             "folders": dict(self.folders),
             "ports": {str(port): name for port, name in self.ports.items()},
             "quiet": [self.quiet],
+            "varying": list(varying),
             "hold": sorted(map(str, hold)),
             "exits": exits,
             "tell": tell,

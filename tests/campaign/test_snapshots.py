@@ -99,7 +99,7 @@ def told(tmp_path: Path, name: str, texts: Sequence[str] = ()) -> list[tuple[Sch
         async with Supervisor(loaded, 0, tmp_path) as supervisor:
             first, second = await supervisor.survey()
             expectation = expect(first, second, loaded.scenario)
-            found = sweep(first, second, ("windows", "crossings"))[0]
+            found = sweep((first, second), ("windows", "crossings"))[0]
             schedules = [parse_schedule(text) for text in texts] or first_wave(found)
             darkroom = Darkroom(supervisor, schedules, expectation, seed=0)
             results = []

@@ -14,12 +14,13 @@ from chaoskit.explore.plan import (
     moments,
     next_wave,
     points,
-    sample,
     sweep,
 )
 from chaoskit.model.effects import Effect
+from chaoskit.model.events import CallSeen, Event
+from chaoskit.model.history import History
 from chaoskit.model.points import WINDOWS, CrossingPoint, Point, TimePoint, WindowPoint, parse_point
-from chaoskit.model.schedule import Schedule, kill, parse_schedule
+from chaoskit.model.schedule import kill, parse_schedule
 from tests.checkers.builder import Story, charge, mail, undisturbed
 
 ADA, BOB = charge("ada"), charge("bob")
@@ -126,18 +127,50 @@ def test_an_attempt_that_never_was_has_no_points() -> None:
 def test_two_equal_runs_have_all_points_in_common(parts: list[Effect | str]) -> None:
     """In the order of the run, and none is odd."""
     history = run(parts).history
-    assert sweep(history, run(parts).history, BOTH) == (points(history, BOTH), [])
+    assert sweep((history, run(parts).history), BOTH) == (points(history, BOTH), [])
 
 
 @given(RUNS, RUNS)
 def test_points_of_one_run_alone_are_odd(one: list[Effect | str], two: list[Effect | str]) -> None:
     """What both pass is tested, in the first one's order; what only one passes is told."""
     first, second = run(one).history, run(two).history
-    common, odd = sweep(first, second, BOTH)
+    common, odd = sweep((first, second), BOTH)
     mine, others = points(first, BOTH), points(second, BOTH)
     assert common == [point for point in mine if point in others]
     assert len(odd) == len(set(odd))
     assert set(odd) == set(mine) ^ set(others)
+
+
+def told(*calls: CallSeen) -> History:
+    """A run that makes these calls."""
+    return History(tuple(Event(index, 0, call) for index, call in enumerate(calls)))
+
+
+def test_chance_decides_of_no_point() -> None:
+    """Whether a worker had ended by then, and how long a log's time stamps were, may differ between
+    runs that pass the same calls: the points are those of both.
+    """
+    one = told(
+        CallSeen(attempt=1, call="write(a)#1", alone=False, bytes=9000),
+        CallSeen(attempt=1, call="write(b)#1"),
+        CallSeen(attempt=1, call="write(c)#1"),
+    )
+    two = told(
+        CallSeen(attempt=1, call="write(b)#1", alone=False),
+        CallSeen(attempt=1, call="write(a)#1", bytes=8000),
+        CallSeen(attempt=1, call="write(c)#1"),
+    )
+    common, odd = sweep((one, two), ("calls",))
+    assert odd == []
+    assert list(map(str, common)) == [
+        *("write(a)#1", "write(a)#1+short:4000", "write(a)#1+short:4096", "write(a)#1+short:7999"),
+        *("write(a)#1+after", "write(b)#1", "write(b)#1+after", "write(c)#1", "write(c)#1+after"),
+    ]
+    assert sweep((two, one, two), ("calls",))[1] == []
+    short = told(*(seen for _, seen in one.of(CallSeen) if seen.call != "write(a)#1"))
+    lost = list(map(str, sweep((one, short), ("calls",))[1]))
+    assert len(lost) == 5
+    assert all(text.startswith("write(a)#1") for text in lost)
 
 
 def test_the_first_wave_is_one_kill_at_each_point() -> None:
@@ -177,35 +210,6 @@ def test_other_seeds_give_other_moments() -> None:
 def test_the_moments_of_a_seed_never_change() -> None:
     """A stored seed must mean the same times in later versions."""
     assert texts(moments(1.0, 3, 7)) == ["314ms", "645ms", "710ms"]
-
-
-# Samples.
-
-SCHEDULES = [Schedule(((kill(TimePoint(ms)),),)) for ms in range(50)]
-
-
-@given(st.integers(0, 50), st.none() | st.integers(0, 60), st.integers())
-def test_a_sample_is_some_of_them_in_their_own_order(
-    length: int, most: int | None, seed: int
-) -> None:
-    """At most as many as asked for, none twice; all of them where there is no limit."""
-    every = SCHEDULES[:length]
-    found = sample(every, most, seed)
-    assert len(found) == (length if most is None else min(most, length))
-    assert found == [schedule for schedule in every if schedule in found]
-    assert found == sample(every, most, seed)
-
-
-def test_other_seeds_give_other_samples() -> None:
-    """Ten out of fifty are hardly ever the same ones."""
-    samples = {tuple(map(str, sample(SCHEDULES, 10, seed))) for seed in range(20)}
-    assert len(samples) == 20
-
-
-def test_every_schedule_can_be_in_a_sample() -> None:
-    """No position is left out by the way in which they are drawn."""
-    seen = {schedule for seed in range(200) for schedule in sample(SCHEDULES, 5, seed)}
-    assert seen == set(SCHEDULES)
 
 
 # Further kills.

@@ -35,8 +35,8 @@ from tests.model.values import ANY_TEXT, POINTS
         ("sendto(payments)#4+after", CallPoint("sendto", "payments", 4, "after")),
         ("write(big.bin)#1+short:4096", CallPoint("write", "big.bin", 1, "short", 4096)),
         (
-            "p1.t2:rename(a.tmp->a%20b)#1",
-            CallPoint("rename", "a.tmp->a%20b", 1, who="p1.t2"),
+            "p1.p2:rename(a.tmp->a%20b)#1",
+            CallPoint("rename", "a.tmp->a%20b", 1, who="p1.p2"),
         ),
         ("sync()#1", CallPoint("sync", "", 1)),
     ],
@@ -51,6 +51,15 @@ def test_each_form_names_its_point(text: str, point: Point) -> None:
 def test_a_slip_in_a_window_gives_the_nearest(text: str) -> None:
     """A point whose last word is no window is told which one was meant."""
     with pytest.raises(UsageError, match=r"since app?lie*d is no window; nearest: applied"):
+        parse_point(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [("t1:write(a)#1", "t1"), ("p1.t2:rename(a->b)#3+after", "t2")]
+)
+def test_a_point_that_names_a_thread_says_what_to_leave_out(text: str, word: str) -> None:
+    """An old token's point is refused by name: its ordinal counted the calls of one thread."""
+    with pytest.raises(UsageError, match=f"names a thread.*leave out '{word}'"):
         parse_point(text)
 
 

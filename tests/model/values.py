@@ -45,10 +45,8 @@ ORDINALS = st.integers(1, 10**6) | st.integers(1, 10**18 - 1)
 
 DELAYS = st.integers(0, 10**18 - 1)
 
-WHOS = st.lists(
-    st.builds("{}{}".format, st.sampled_from("pt"), st.integers(1, 10**9 - 1)), max_size=3
-).map(".".join)
-"""Threads and processes by order of birth; empty for the first one."""
+WHOS = st.lists(st.builds("p{}".format, st.integers(1, 10**9 - 1)), max_size=3).map(".".join)
+"""Processes by order of birth; empty for the first one."""
 
 CALLS = st.builds(
     str.__add__,

@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -148,6 +149,40 @@ def test_names_that_libraries_draw_are_recognised(tmp_path: Path) -> None:
         assert _encoded(os.path.basename(path)) == "tmp*.json"
         assert _encoded(os.path.basename(tempfile.mkdtemp(dir=tmp_path))) == "tmp*"
         assert _encoded(f"{uuid.uuid4()}/{uuid.uuid4().hex}") == "*/*"
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("out-%Y%m%d-%H%M%S.csv", "out-*.csv"),
+        ("out-%Y%m%d%H%M%S.csv", "out-*.csv"),
+        ("%Y-%m-%dT%H:%M:%S.123456+00:00.log", "*.log"),
+        ("%Y-%m-%d %H-%M.log", "*.log"),
+        ("%Y-%m-%d_%H.%M.%SZ/x", "*/x"),
+        ("run.{s}.tmp", "run.*.tmp"),
+        ("run{s}.123456.tmp", "run*.tmp"),
+        ("{s}001-{s}000001-{s}000000001", "*-*-*"),
+        ("%Y-%m-%d.csv", "%Y-%m-%d.csv"),
+        ("{s}0", "{s}0"),
+    ],
+)
+@pytest.mark.parametrize("hours", [0, -14, 12])
+def test_a_time_that_was_read_off_a_clock_is_left_out(written: str, name: str, hours: int) -> None:
+    """A time of about now, in any zone and unit, stands as a star; a date alone, or a number that
+    is no time, does not.
+    """
+    now = time.time() + 3600 * hours
+    made = [time.strftime(text.format(s=int(now)), time.gmtime(now)) for text in (written, name)]
+    assert unquote_to_bytes(_encoded(made[0])).decode() == made[1]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["in-20240131-120000.csv", "2019-05-01T00:00", "1556668800", "20261399-996199", "2" * 12],
+)
+def test_a_time_long_ago_is_a_name_like_any_other(path: str) -> None:
+    """What is no time, or one of another day, belongs to the inputs and tells files apart."""
+    assert _encoded(path) == path
 
 
 def test_a_file_without_a_name_has_the_same_one_in_every_run(

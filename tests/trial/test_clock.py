@@ -27,6 +27,7 @@ from chaoskit.trial.stage import Stage
 from chaoskit.trial.supervisor import Resumed, Supervisor
 from tests.trial.conftest import RunTask
 from tests.trial.faulty import charged, ends, no_process_is_left, said, scenario, standing
+from tests.trial.traced import history_of
 
 KILLED = "kill@payments.charge#1.applied"
 WEEK_S = 7 * 86400
@@ -282,10 +283,10 @@ def test_a_thread_that_waits_is_interrupted_while_another_one_is_held(
     async def go() -> None:
         target = Target(command=CommandSpec(command=(str(program),)))
         async with Supervisor(load(target), seed=0) as supervisor:
-            supervisor.timeout_s = 60.0
+            supervisor.conduct = replace(supervisor.conduct, timeout_s=60.0)
             album = await supervisor.record(faults)
             assert set(album) == set(faults)
-            history = supervisor._recorder.history()
+            history = history_of(supervisor)
             assert ends(history) == ["1 exit 0"]
             assert said(history, 1) == ["ok"]
 
@@ -379,7 +380,7 @@ def test_a_copy_that_is_resumed_later_shows_what_a_real_kill_shows(
     async def go() -> None:
         async with Supervisor(load(Target(scenario=str(file))), seed=0) as supervisor:
             supervisor.conduct = replace(supervisor.conduct, calls=True)
-            found, _ = sweep(*await supervisor.survey(), ("calls", "windows"))
+            found, _ = sweep(await supervisor.survey(), ("calls", "windows"))
             supervisor.conduct = replace(supervisor.conduct, calls=False)
             album = await supervisor.record(map(kill, found))
             assert len(album) >= 8

@@ -33,6 +33,7 @@ from chaoskit.trial.supervisor import Supervisor
 from tests.trial.traced import (
     NOTHING,
     files_in,
+    history_of,
     python,
     scenario,
     state_of,
@@ -121,7 +122,7 @@ def test_every_history_from_a_copy_is_that_of_the_kill(tmp_path: Path, name: str
     """For every call (before, after, cut short) and every window: the same events per attempt."""
 
     async def then(supervisor: Supervisor) -> None:
-        points, odd = sweep(*await supervisor.survey(), ("calls", "windows"))
+        points, odd = sweep(await supervisor.survey(), ("calls", "windows"))
         assert not odd
         assert len(points) > 10
         album = await album_of(supervisor, points)
@@ -209,13 +210,6 @@ def content_of(supervisor: Supervisor, entry: Entry) -> bytes:
     for at, piece in supervisor.world.contents.segments(entry):
         content[at : at + len(piece)] = piece
     return bytes(content)
-
-
-def history_of(supervisor: Supervisor) -> History:
-    """What was seen in the trial that ran last."""
-    trial = supervisor._ears.trial
-    assert trial is not None
-    return trial.state.recorder.history()
 
 
 @needs_tracing

@@ -54,7 +54,7 @@ class Ran:
 
     @property
     def calls(self) -> dict[str, list[str]]:
-        """The points of the first attempt, in order, by process and thread."""
+        """The points of the first attempt, in order, by process."""
         found: dict[str, list[str]] = {}
         for _, seen in self.history.of(CallSeen):
             point = parse_point(seen.call)
@@ -115,6 +115,13 @@ def with_supervisor(
             await then(supervisor)
 
     asyncio.run(go())
+
+
+def history_of(supervisor: Supervisor) -> History:
+    """What was seen in the trial that ran last."""
+    trial = supervisor._ears.trial
+    assert trial is not None
+    return trial.state.recorder.history()
 
 
 def state_of(supervisor: Supervisor) -> Files:

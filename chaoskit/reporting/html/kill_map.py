@@ -126,7 +126,7 @@ def _spots(
     """Every place, tried or not, by lane, place and text; and how many trials have none."""
     spots: dict[tuple[str, float, str], _Spot] = {}
     if survey is not None:
-        there, _ = sweep(survey[0], survey[1], mechanisms)
+        there, _ = sweep(survey[:2], mechanisms)
         for fault in map(kill, there):
             x = axis.place(fault.point)
             if x is not None:
