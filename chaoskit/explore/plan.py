@@ -43,8 +43,8 @@ MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
 
 MEANING: dict[Mechanism, str] = {
     "calls": "before each state-changing system call on the task's own files and sockets, after it "
-    "where that can differ from before the next one, inside large writes; blind to stores into "
-    "mapped files between two calls",
+    "where that can differ from before the next one, inside a write where it crosses a page of its "
+    "file; blind to stores into mapped files between two calls",
     "windows": "before, inside and after each request to a service; blind to what happens between "
     "two requests",
     "crossings": "where the task or its runtime calls probe.point; blind to places without one",
@@ -53,13 +53,6 @@ MEANING: dict[Mechanism, str] = {
     "times": "random moments, sampled; most windows are too short to be hit by chance",
 }
 """What each mechanism covers and what it misses; every run prints it."""
-
-
-PAGE_BYTES = 4096
-"""The kernel looks for a fatal signal between the pages of a write, so a larger one can be torn."""
-
-_CUT = frozenset({"write", "pwrite", "sendto"})
-"""Calls whose count of bytes the tracer can change."""
 
 
 def window_of(request: RequestReceived, window: Window) -> WindowPoint:
@@ -111,9 +104,8 @@ def _around(seen: CallSeen, *, after: bool) -> Iterator[CallPoint]:
     point = parse_point(seen.call)
     assert isinstance(point, CallPoint)
     yield point
-    if seen.bytes > PAGE_BYTES and point.call in _CUT:
-        for cut in sorted({PAGE_BYTES, seen.bytes // 2, seen.bytes - 1}):
-            yield replace(point, side="short", bytes=cut)
+    for cut in seen.cuts:
+        yield replace(point, side="short", bytes=cut)
     if seen.sends or not seen.alone or after:
         yield replace(point, side="after")
 

@@ -157,6 +157,20 @@ def memory(tid: int, address: int, size: int) -> bytes:
         os.close(handle)
 
 
+def set_memory(tid: int, address: int, content: bytes) -> bool:
+    """Change a stopped thread's memory; whether that could be done."""
+    try:
+        handle = os.open(f"/proc/{tid}/mem", os.O_WRONLY)
+    except OSError:
+        return False
+    try:
+        return os.pwrite(handle, content, address) == len(content)
+    except (OSError, OverflowError):
+        return False
+    finally:
+        os.close(handle)
+
+
 def text(tid: int, address: int) -> bytes:
     """The NUL-ended text at ``address``, at most PATH_MAX bytes of it."""
     found = b""

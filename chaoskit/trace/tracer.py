@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE, ptrace
 from chaoskit.trace import filter as seccomp
 from chaoskit.trace.abi import Abi, Kind
+from chaoskit.trace.cuts import cuts_of, vectors
 from chaoskit.trace.naming import Names, Scope, Target, is_synced
 from chaoskit.trace.pieces import Pieces
 from chaoskit.trace.ptrace import Entered
@@ -69,12 +70,21 @@ class _Thread:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call that a thread is making; ``synced``: what it writes is durable at once."""
+    """A call that a thread is making.
+
+    Args:
+        text: of its point.
+        kind: what it is.
+        target: what it acts on.
+        synced: what it writes is durable at once.
+        cuts: how many of its bytes a kill can leave, if not all or none.
+    """
 
     text: str
     kind: Kind
     target: Target
     synced: bool = False
+    cuts: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -248,9 +258,10 @@ class Tracer:
         self._counts[base] += 1
         text = f"{base}#{self._counts[base]}"
         synced = self.wishes.exits and is_synced(thread.tid, kind, entered.arguments[0])
-        call = thread.call = _Call(text, kind, target, synced)
-        cuts = [cut for cut in self._cuts.get(text, ()) if 0 < cut < target.bytes]
-        thread.pieces = Pieces.of(entered, kind, cuts) if kind.shape == "write" and cuts else None
+        told = self.wishes.tell and bool(target.paths)
+        cuts = cuts_of(thread.tid, kind, entered) if told else ()
+        call = thread.call = _Call(text, kind, target, synced, cuts)
+        thread.pieces = self._pieces_of(thread, kind, entered, text)
         if text in self.wishes.hold:
             self._hold(thread, "before", 0)
             return
@@ -261,6 +272,13 @@ class Tracer:
         else:
             self._run(thread)
 
+    def _pieces_of(self, thread: _Thread, kind: Kind, entered: Entered, text: str) -> Pieces | None:
+        """The pieces of a call that is to be cut short somewhere."""
+        if text not in self._cuts:
+            return None
+        buffers = vectors(thread.tid, entered) if kind.shape == "writev" else ()
+        return Pieces.of(entered, kind, self._cuts[text], buffers)
+
     def _stops_after(self, call: _Call) -> bool:
         return self.wishes.exits or f"{call.text}+after" in self.wishes.hold
 
@@ -268,12 +286,16 @@ class Tracer:
         """Let a call be made, or the next piece of it, and stop when that is done."""
         pieces = thread.pieces
         if pieces is not None and not pieces.done:
-            ptrace.set_words(thread.tid, self.abi.words, pieces.words(self.abi))
+            if _placed(thread.tid, pieces.memory()):
+                ptrace.set_words(thread.tid, self.abi.words, pieces.words(self.abi))
+            else:
+                thread.pieces = None  # it cannot be cut: the vectors stand where nobody can write
         thread.running = True
         ptrace.finish_call(thread.tid)
 
     def _next_piece(self, thread: _Thread, pieces: Pieces) -> None:
         """Let a thread that has made a piece of a call make the call again, for the next one."""
+        _placed(thread.tid, pieces.memory())
         ptrace.set_words(
             thread.tid, self.abi.words, pieces.words(self.abi) | pieces.again(self.abi)
         )
@@ -290,6 +312,7 @@ class Tracer:
             return
         if pieces is not None:
             result = pieces.whole(result)
+            _placed(thread.tid, pieces.memory_restored())
             ptrace.set_words(thread.tid, self.abi.words, pieces.restored(self.abi, result))
             thread.pieces = None
         if self._stops_after(call) and result not in _COMES_AGAIN:
@@ -340,6 +363,7 @@ class Tracer:
             "side": side,
             "sends": call.target.sends,
             "bytes": call.target.bytes,
+            "cuts": call.cuts,
             "alone": len(self._threads) == 1,
             "held": held,
             "name": call.kind.name,
@@ -351,6 +375,11 @@ class Tracer:
             message["result"] = result
             message["tid"] = self._held.tid if self._held is not None else 0
         self.say(message)
+
+
+def _placed(tid: int, content: tuple[int, bytes] | None) -> bool:
+    """Put what a piece needs into the task's memory; False: that cannot be done."""
+    return content is None or ptrace.set_memory(tid, *content)
 
 
 def _process_path(who: str) -> str:

@@ -19,6 +19,7 @@ class Traced:
         point: where; the bytes of a point that was cut short are in its name.
         sends: the call sends to a service.
         bytes: how much it would write.
+        cuts: how much of it a kill can leave, if not all or nothing.
         alone: the task has one thread and no other process.
         held: the task stands still until it is let go.
         name: the call's name without its target.
@@ -38,6 +39,7 @@ class Traced:
     result: int = 0
     tid: int = 0
     synced: bool = False
+    cuts: tuple[int, ...] = ()
 
 
 def understood(message: Mapping[str, Any]) -> Traced:
@@ -57,6 +59,7 @@ def understood(message: Mapping[str, Any]) -> Traced:
         result=message.get("result", 0),
         tid=message.get("tid", 0),
         synced=message.get("synced", False),
+        cuts=tuple(message.get("cuts", ())),
     )
 
 

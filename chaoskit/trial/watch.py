@@ -258,6 +258,7 @@ class Watch:
                     sends=traced.sends,
                     bytes=traced.bytes,
                     alone=traced.alone,
+                    cuts=traced.cuts,
                 )
             )
         if self._stops is not None and point in self._stops.points:
