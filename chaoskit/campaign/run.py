@@ -54,7 +54,7 @@ from chaoskit.model.history import History
 from chaoskit.model.points import Point
 from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.secrets import without_secrets
-from chaoskit.trace import OUTSIDE
+from chaoskit.trace import ALLOWED, OUTSIDE, RING
 from chaoskit.trial.loading import load, sources
 
 SILENT_S = 10.0
@@ -274,10 +274,12 @@ class _Campaign:
             why = "a service cannot go back to a saved world"
         elif not expectation.ordered:
             why = "requests overlap, or come in another order each time"
-        else:
-            outside = noted((first, second), OUTSIDE)
-            if outside:
-                why = f"the task changes what is not restored: {', '.join(outside[:3])}"
+        elif outside := noted((first, second), OUTSIDE):
+            why = f"the task changes what is not restored: {', '.join(outside[:3])}"
+        elif allowed := noted((first, second), ALLOWED):
+            why = f"the task reaches what is not restored: {', '.join(allowed[:3])}"
+        elif noted((first, second), RING):
+            why = "the task makes calls by io_uring, which are not seen"
         self._why_real = why
         self._store.put("real", why)
         if why:

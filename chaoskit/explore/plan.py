@@ -35,7 +35,7 @@ from chaoskit.model.points import (
 )
 from chaoskit.model.schedule import Action, Fault, Schedule, kill, parse_schedule
 from chaoskit.probe.lines import LINE
-from chaoskit.trace import MAPPED
+from chaoskit.trace import MAPPED, RING
 
 Mechanism = Literal["calls", "windows", "crossings", "lines", "times"]
 
@@ -65,13 +65,14 @@ def points(history: History, mechanisms: Sequence[Mechanism], attempt: int = 1) 
     found: dict[Point, None] = {}
     bodies = _followed(history, attempt)
     calls = [body for body in bodies if isinstance(body, CallSeen)]
-    mapped = any(isinstance(body, TraceNoted) and body.what == MAPPED for body in bodies)
+    notes = {body.what for body in bodies if isinstance(body, TraceNoted)}
+    unseen = bool(notes & {MAPPED, RING})  # what changes between two calls
     for body in bodies:
         if isinstance(body, RequestReceived) and "windows" in mechanisms:
             for window in WINDOWS:
                 found[window_of(body, window)] = None
         elif isinstance(body, CallSeen) and "calls" in mechanisms:
-            found |= dict.fromkeys(_around(body, after=mapped or body is calls[-1]))
+            found |= dict.fromkeys(_around(body, after=unseen or body is calls[-1]))
         # a task in another language may send any name
         elif (
             isinstance(body, Crossed)

@@ -12,7 +12,9 @@ from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MEANING, noted
 from chaoskit.model.events import CallSeen
 from chaoskit.model.expectation import Expectation
+from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_schedule
+from chaoskit.reporting import strangers
 from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE
 
 SHOWN_MOST = 3
@@ -30,9 +32,15 @@ POWER_ONLY = (
 )
 
 
-def remarks(store: Store, trials: Sequence[StoredTrial]) -> tuple[str, ...]:
+def remarks(store: Store, options: Options, trials: Sequence[StoredTrial]) -> tuple[str, ...]:
     """Sentences that explain the verdict as a whole."""
-    return tuple(_remarks(store, trials))
+    return (*strangers.hints(_runs(store), options), *_remarks(store, trials))
+
+
+def _runs(store: Store) -> Sequence[History]:
+    """The undisturbed runs."""
+    survey = store.survey()
+    return survey[:2] if survey else ()
 
 
 def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
@@ -62,6 +70,10 @@ def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
 
 def doubts(store: Store) -> tuple[str, ...]:
     """Why what a campaign says is not to be believed, whatever its trials showed."""
+    return (*strangers.doubts(_runs(store)), *_of_bounding(store))
+
+
+def _of_bounding(store: Store) -> tuple[str, ...]:
     otherwise = store.get(OTHERWISE)
     if not otherwise or store.get("resumes") != BOUNDED:
         return ()
@@ -131,8 +143,8 @@ def _of_points(
 
 
 def _of_the_trace(store: Store) -> Iterator[str]:
-    survey = store.survey()
-    runs = survey[:2] if survey else ()
+    runs = _runs(store)
+    yield from strangers.limits(runs)
     if mapped := _some(noted(runs, MAPPED)):
         yield f"stores into mapped files, which are no system calls: {mapped}"
     if any(not body.alone for run in runs for _, body in run.of(CallSeen)):

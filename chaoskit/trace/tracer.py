@@ -14,13 +14,15 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE, ptrace
+from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE, RING, ptrace
 from chaoskit.trace import filter as seccomp
 from chaoskit.trace.abi import Abi, Kind
 from chaoskit.trace.cuts import cuts_of, vectors
-from chaoskit.trace.naming import Names, Scope, Target, is_synced
+from chaoskit.trace.naming import Names, Scope, Target, is_synced, is_writable
+from chaoskit.trace.outside import Outside, Settle
 from chaoskit.trace.pieces import Pieces
 from chaoskit.trace.ptrace import Entered
+from chaoskit.trace.strangers import Strangers
 
 _STOPPING = {
     getattr(signal, name)
@@ -30,6 +32,7 @@ _STOPPING = {
 _GONE = (ProcessLookupError,)
 _DEAD = (b"Z", b"X")
 _SHORT = "+short:"
+PROT_WRITE = 2
 _COMES_AGAIN = {-512, -513, -514, -516}
 """What a call returns that a signal interrupted before it did anything; it is made once more, and
 that is another one."""
@@ -54,10 +57,17 @@ class Wishes:
     exits: bool = False
     tell: bool = False
 
+    @property
+    def light(self) -> bool:
+        """Only for whom the task reaches; none of its calls is a point."""
+        return not (self.hold or self.exits or self.tell)
+
 
 @dataclass(slots=True)
 class _Thread:
-    """One thread of the task. ``running`` until it is known to stand still."""
+    """One thread of the task. ``running`` until it is known to stand still. ``then`` takes the
+    result of a call that is no point, once it is made.
+    """
 
     tid: int
     process: int
@@ -66,6 +76,7 @@ class _Thread:
     waits_for_child: bool = False
     call: _Call | None = None
     pieces: Pieces | None = None
+    then: Settle | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +117,10 @@ class Tracer:
     ended: Callable[[int, int], None]
     _kinds: dict[int, Kind] = field(init=False)
     _names: Names = field(init=False)
+    _outside: Outside = field(init=False)
+    _strangers: Strangers = field(init=False)
+    _aside: dict[int, Callable[[_Thread, Entered], Settle | None]] = field(init=False)
+    _shares: bool = False
     _threads: dict[int, _Thread] = field(default_factory=dict)
     _early: dict[int, int] = field(default_factory=dict)
     _births: Counter[str] = field(default_factory=Counter)
@@ -118,6 +133,16 @@ class Tracer:
     def __post_init__(self) -> None:
         self._kinds = self.abi.kinds()
         self._names = Names(self.scope)
+        self._outside = Outside(self.scope.quiet)
+        own = (*self.scope.folders, *self.scope.quiet)
+        self._strangers = Strangers(self.scope.ports, own, self.scope.allowed, self._processes)
+        asides = {
+            "socket": self._opens_a_socket,
+            "io_uring_setup": self._asks_for_a_ring,
+            "mprotect": self._protects,
+            "pkey_mprotect": self._protects,
+        }
+        self._aside = {self.abi.numbers[name]: look for name, look in asides.items()}
         for text in self.wishes.hold:
             call, is_short, cut = text.partition(_SHORT)
             if is_short:
@@ -170,8 +195,11 @@ class Tracer:
 
     def notes(self) -> Iterable[tuple[str, str]]:
         """What limits the claim of this trace, in pairs of what and where; sorted."""
-        outside = {(OUTSIDE, path) for path in self._names.outside if "__pycache__" not in path}
-        return sorted(self._noted | outside)
+        outside = {(OUTSIDE, path) for path in self._outside.paths if "__pycache__" not in path}
+        return sorted(self._noted | outside | self._strangers.notes())
+
+    def _processes(self) -> set[int]:
+        return {thread.process for thread in self._threads.values()}
 
     # One stop.
 
@@ -217,7 +245,7 @@ class Tracer:
 
     def _executed(self, thread: _Thread, former: int) -> None:
         """A process runs another program: its other threads are gone, and said nothing."""
-        thread.call = thread.pieces = None
+        thread.call = thread.pieces = thread.then = None
         thread.waits_for_child = False
         for other in [t for t in self._threads.values() if t.process == thread.process]:
             if other.tid != thread.tid:
@@ -230,20 +258,81 @@ class Tracer:
         if entered is not None and pieces is not None and pieces.is_next(entered):
             self._finish(thread)
             return
-        kind = self._kinds.get(entered.number) if entered is not None else None
-        if entered is None or kind is None or entered.data == seccomp.FOREIGN:
-            if entered is not None and entered.data == seccomp.FOREIGN:
-                self._noted.add((FOREIGN, str(entered.number)))
+        thread.then = None
+        if entered is None:
+            self._run(thread)
+        elif entered.data == seccomp.FOREIGN:
+            self._noted.add((FOREIGN, str(entered.number)))
+            self._run(thread)
+        elif entered.number in self._aside:
+            self._then(thread, self._aside[entered.number](thread, entered))
+        elif entered.number in self._kinds:
+            self._entered(thread, self._kinds[entered.number], entered)
+        else:
+            self._run(thread)
+
+    def _entered(self, thread: _Thread, kind: Kind, entered: Entered) -> None:
+        """A call is about to be made that may count."""
+        answer = self._strangers.answer(thread.tid, kind, entered)
+        if answer is not None:
+            ptrace.skip_call(thread.tid, self.abi, answer)
+        if answer is not None or self.wishes.light:
             self._run(thread)
             return
         target = self._names.of(thread.tid, kind, entered)
-        if target is not None and kind.shape == "map":
-            self._mapped(target)
-            target = None
-        if target is None:
+        if kind.shape == "map":
+            self._then(thread, self._maps(thread, kind, target, entered))
+        elif target is not None:
+            self._outside.moved_on()
+            self._outside.moved(kind, target.paths, self._names.elsewhere)
+            self._counted(thread, kind, target, entered)
+        else:
+            paths = self._names.elsewhere
+            self._then(thread, self._outside.entering(thread.tid, kind, entered, paths))
+
+    def _then(self, thread: _Thread, settle: Settle | None) -> None:
+        """Let a call be made that is no point, and look at its result if ``settle`` asks for it."""
+        thread.then = settle
+        if settle is None:
             self._run(thread)
-            return
-        self._counted(thread, kind, target, entered)
+        else:
+            thread.call = thread.pieces = None
+            self._finish(thread)
+
+    def _opens_a_socket(self, thread: _Thread, _: Entered) -> Settle:
+        return lambda result: self._strangers.opened(thread.tid, result) if result >= 0 else None
+
+    def _asks_for_a_ring(self, thread: _Thread, _: Entered) -> Settle:
+        """What goes through a ring makes no calls that could be seen."""
+        program = ptrace.program(thread.tid)
+        return lambda result: self._noted.add((RING, program)) if result >= 0 else None
+
+    def _maps(
+        self, thread: _Thread, kind: Kind, target: Target | None, entered: Entered
+    ) -> Settle | None:
+        """A file is about to be mapped so that stores into it change it, or may do so later."""
+        if is_writable(thread.tid, entered.arguments[4]):
+            self._shares = True
+        if target is not None and entered.arguments[2] & PROT_WRITE:
+            self._mapped(target)
+        paths = self._names.elsewhere
+        return self._outside.entering(thread.tid, kind, entered, paths) if paths else None
+
+    def _protects(self, thread: _Thread, entered: Entered) -> Settle | None:
+        """A mapping is about to be made writable; of most programs none is one of a file."""
+        if not self._shares or self.wishes.light:
+            return None
+        found = self._names.shared(thread.tid, entered.arguments[0], entered.arguments[1])
+        elsewhere = self._names.elsewhere
+
+        def settle(result: int) -> None:
+            if result == 0:
+                for target in found:
+                    self._mapped(target)
+                for path in elsewhere:
+                    self._outside.changed(path)
+
+        return settle if found or elsewhere else None
 
     def _mapped(self, target: Target) -> None:
         """Stores into this file are no calls, and move no time stamp; said at once."""
@@ -303,6 +392,9 @@ class Tracer:
 
     def _exit(self, thread: _Thread) -> None:
         call, pieces = thread.call, thread.pieces
+        then, thread.then = thread.then, None
+        if then is not None:
+            then(ptrace.result(thread.tid))
         if call is None:
             self._run(thread)
             return

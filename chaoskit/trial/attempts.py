@@ -33,6 +33,8 @@ from chaoskit.model.preludes import Clock
 from chaoskit.model.schedule import Fault, Schedule
 from chaoskit.model.secrets import without_secrets
 from chaoskit.probe import lines, where
+from chaoskit.trace import UNSEEN
+from chaoskit.trace.abi import NO_TABLES, this_abi
 from chaoskit.trial.beside import TAIL_CHARACTERS, overtake, run_twin
 from chaoskit.trial.horizon import Horizon, rest
 from chaoskit.trial.in_flight import InFlight, LateRequest
@@ -358,7 +360,8 @@ class Attempts:
         self._unseen = watch.has_company or self._stage.circumstances.runners > 1
         if self._unseen:
             return None  # the tracer follows one runner only
-        if not (watch.calls or self.tracing or exits or self.skip_sleeps):
+        if this_abi() is None:
+            self._recorder.add(TraceNoted(watch.attempt, UNSEEN, NO_TABLES))
             return None
         return self._stage.scope.request(
             watch.calls,

@@ -39,6 +39,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
 from chaoskit.probe import lines, where
+from chaoskit.trace import UNSEEN
 from chaoskit.trace import filter as seccomp
 from chaoskit.trace.abi import this_abi
 from chaoskit.trace.naming import Scope
@@ -60,6 +61,9 @@ _ROUNDS_MAX, _ROUND_S = 2000, 0.002
 
 _END = b"\0"
 """After what a runner says of why it cannot begin."""
+
+_UNTRACED = b"-"
+"""To a child that waits to be traced: it is not, and can have no filter, which nobody serves."""
 
 COLD = "--cold"
 """Followed by file, name and change: be that task, in a Python that was started for it."""
@@ -170,22 +174,24 @@ class Launcher:
         if pid == 0:
             os.close(start_write)
             os.close(failure_read)
-            os.read(start_read, 1)  # until we are traced
+            traced = not os.read(start_read, 1)  # until we are, or it is said that we are not
             os.close(start_read)
             self._become(output, str(message["cwd"]), environment)
-            return self._be(message, code, failure_write)
+            return self._be(message, code if traced else b"", failure_write)
         if message["beside"]:
             self._leaders.add(pid)
         else:
             self._leader, self._leaders, self._tracer = pid, {pid}, None
+        refused = "" if wished is None else self._traced(pid, _dict(wished))
         why = ""
-        try:
-            if wished is not None:
-                self._tracer = self._trace(pid, _dict(wished))
-        except OSError as refused:
+        if refused and _dict(wished)["optional"]:
+            os.write(start_write, _UNTRACED)
+        elif refused:
             os.kill(pid, signal.SIGKILL)
-            why = f"the kernel does not let us trace: {refused.strerror}"
+            why = refused
         self._say({"born": pid})
+        if refused:
+            self._say({"noted": UNSEEN, "detail": refused})
         for descriptor in (output, start_read, failure_write, start_write):
             os.close(descriptor)
         if not why:
@@ -216,6 +222,16 @@ class Launcher:
         os.close(failure)
         return load_task(*self._source, str(message["change"]))
 
+    def _traced(self, pid: int, wished: dict[object, object]) -> str:
+        """Begin to trace the child that waits for it; why not, where that cannot be."""
+        if wished["optional"] and not seccomp.works():
+            return "the kernel has no seccomp filters"
+        try:
+            self._tracer = self._trace(pid, wished)
+        except OSError as refused:
+            return f"the kernel does not let us trace: {refused.strerror}"
+        return ""
+
     def _trace(self, pid: int, wished: dict[object, object]) -> Tracer:
         """Begin to trace the child that waits for it."""
         abi = this_abi()
@@ -224,6 +240,7 @@ class Launcher:
             {str(k): str(v) for k, v in _dict(wished["folders"]).items()},
             {int(str(k)): str(v) for k, v in _dict(wished["ports"]).items()},
             tuple(map(str, _list(wished["quiet"]))),
+            tuple(map(str, _list(wished["allowed"]))),
         )
         wishes = Wishes(
             hold=frozenset(map(str, _list(wished["hold"]))),
@@ -371,7 +388,10 @@ def _multiply(runners: int, failure: int) -> None:
 
 def _filter_code(wished: dict[object, object]) -> bytes:
     abi = this_abi()
-    return b"" if abi is None else seccomp.program(abi, skip_sleeps=bool(wished["skip_sleeps"]))
+    if abi is None:
+        return b""
+    light = not (wished["hold"] or wished["exits"] or wished["tell"])
+    return seccomp.program(abi, skip_sleeps=bool(wished["skip_sleeps"]), light=light)
 
 
 def _execute(argv: list[str], failure: int) -> None:

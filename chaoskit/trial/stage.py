@@ -134,7 +134,7 @@ class Stage:
             folder.mkdir()
             known[service.name] = await service.start(observer, ServiceSettings(folder, 0, options))
         self.addresses = self._join(known)
-        self.scope = TraceScope.of(workspace, known)
+        self.scope = TraceScope.of(workspace, known, self._scenario.allow)
         folders = {STATE: workspace.state, SERVICES: workspace.services}
         self.world = World(folders, self.services, workspace.base / "reading")
         self.circumstances = Circumstances(scenario, self.services, workspace.state)

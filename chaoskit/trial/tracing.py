@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from chaoskit.model.hosting import Address
 from chaoskit.model.points import CallPoint, Side, parse_point
 from chaoskit.trial.workspace import Workspace
+
+_PORT = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):([0-9]{1,5})(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,30 +68,46 @@ def understood(message: Mapping[str, Any]) -> Traced:
 
 @dataclass(frozen=True, slots=True)
 class TraceScope:
-    """What of a task's world is looked at: its work folder, the services' files and ports."""
+    """What of a task's world is looked at: its work folder, the services' files and ports; and who
+    may be reached besides.
+    """
 
     folders: Mapping[str, str]
     ports: Mapping[int, str]
     quiet: str
+    allowed: Sequence[str] = ()
 
     @classmethod
-    def of(cls, workspace: Workspace, known: Mapping[str, Address]) -> TraceScope:
+    def of(
+        cls, workspace: Workspace, known: Mapping[str, Address], allowed: Sequence[str] = ()
+    ) -> TraceScope:
         """The scope of one supervisor."""
         folders = {str(workspace.state): ""}
         folders |= {str(workspace.services / name): f"{name}:" for name in known}
-        ports = {port: name for name, address in known.items() for port in address.ports}
-        return cls(folders, ports, str(workspace.base))
+        ports = {port: name for name, address in known.items() for port in _ports_of(address)}
+        return cls(folders, ports, str(workspace.base), allowed)
 
     def request(
-        self, hold: Iterable[CallPoint], *, exits: bool, tell: bool, skip_sleeps: bool
+        self, calls: Iterable[CallPoint], *, exits: bool, tell: bool, skip_sleeps: bool
     ) -> dict[str, object]:
-        """The words for the launcher."""
+        """The words for the launcher. A trace for nothing but strangers is left out where the
+        kernel does not let us trace.
+        """
+        hold = sorted(map(str, calls))
         return {
+            "allowed": list(self.allowed),
+            "optional": not (hold or exits or tell or skip_sleeps),
             "folders": dict(self.folders),
             "ports": {str(port): name for port, name in self.ports.items()},
             "quiet": [self.quiet],
-            "hold": sorted(map(str, hold)),
+            "hold": hold,
             "exits": exits,
             "tell": tell,
             "skip_sleeps": skip_sleeps,
         }
+
+
+def _ports_of(address: Address) -> set[int]:
+    """Where a service listens, as it says, or as the addresses say that it gives to tasks."""
+    texts = (*address.placeholders.values(), *address.environment.values())
+    return set(address.ports) or {int(port) for text in texts for port in _PORT.findall(text)}
