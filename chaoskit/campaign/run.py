@@ -24,6 +24,7 @@ from chaoskit.campaign.events import (
 )
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.judging import judge_again, judged
+from chaoskit.campaign.meetings import take_note
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.planning import check_only, first_schedules
 from chaoskit.campaign.sharding import (
@@ -403,6 +404,7 @@ class _Campaign:
             result.shared,
         )
         self._store.put_trial(trial, result.history)
+        take_note(self._store, result.history)
         self._store.put("seconds", f"{self._seconds():.3f}")
         return trial
 

@@ -34,7 +34,7 @@ POWER_ONLY = (
 
 def remarks(store: Store, options: Options, trials: Sequence[StoredTrial]) -> tuple[str, ...]:
     """Sentences that explain the verdict as a whole."""
-    return (*strangers.hints(_runs(store), options), *_remarks(store, trials))
+    return (*strangers.hints(store, options), *_remarks(store, trials))
 
 
 def _runs(store: Store) -> Sequence[History]:
@@ -70,7 +70,7 @@ def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
 
 def doubts(store: Store) -> tuple[str, ...]:
     """Why what a campaign says is not to be believed, whatever its trials showed."""
-    return (*strangers.doubts(_runs(store)), *_of_bounding(store))
+    return (*strangers.doubts(store), *_of_bounding(store))
 
 
 def _of_bounding(store: Store) -> tuple[str, ...]:
@@ -144,7 +144,7 @@ def _of_points(
 
 def _of_the_trace(store: Store) -> Iterator[str]:
     runs = _runs(store)
-    yield from strangers.limits(runs)
+    yield from strangers.limits(store, runs)
     if mapped := _some(noted(runs, MAPPED)):
         yield f"stores into mapped files, which are no system calls: {mapped}"
     if any(not body.alone for run in runs for _, body in run.of(CallSeen)):

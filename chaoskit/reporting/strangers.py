@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from chaoskit.campaign.meetings import met
 from chaoskit.campaign.options import Options
+from chaoskit.campaign.store import Store
 from chaoskit.explore.plan import noted
 from chaoskit.model.history import History
 from chaoskit.trace import ALLOWED, RING, STRANGER, UNSEEN
+
+SHOWN_MOST = 3
 
 _KNOWN: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("payments", ("stripe", "paypal", "adyen", "braintree", "mollie"), "STRIPE_BASE", "url"),
@@ -23,22 +27,30 @@ _KNOWN: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
 the placeholder for it."""
 
 
-def doubts(runs: Sequence[History]) -> Iterator[str]:
+def doubts(store: Store) -> Iterator[str]:
     """Why a campaign cannot be plainly VALID."""
-    if allowed := noted(runs, ALLOWED):
+    if allowed := met(store, ALLOWED):
         yield (
             f"requests to {', '.join(allowed)} were let through and are not booked: an effect "
             "there may have happened twice, or not at all, without being seen"
         )
 
 
-def hints(runs: Sequence[History], options: Options) -> Iterator[str]:
+def hints(store: Store, options: Options) -> Iterator[str]:
     """Whom the task tried to reach, and what would give it a service instead."""
-    for address in noted(runs, STRANGER):
+    strangers = _apart(met(store, STRANGER))
+    for address in strangers[:SHOWN_MOST]:
         yield (
             f"it tried {address}, which is no service of this run, and was refused: "
             f"{_instead(address, options)}"
         )
+    if more := strangers[SHOWN_MOST:]:
+        yield f"it tried {len(more)} more: {', '.join(more)}"
+
+
+def _apart(addresses: Sequence[str]) -> list[str]:
+    """Without names that are others with a domain of the search list behind them."""
+    return [a for a in addresses if not any(a.startswith(f"{other}.") for other in addresses)]
 
 
 def _instead(address: str, options: Options) -> str:
@@ -54,11 +66,11 @@ def _instead(address: str, options: Options) -> str:
     return f"point it at a service; {let} lets it through, unjudged"
 
 
-def limits(runs: Sequence[History]) -> Iterator[str]:
+def limits(store: Store, runs: Sequence[History]) -> Iterator[str]:
     """What was not tested for such reasons."""
-    if strangers := noted(runs, STRANGER):
+    if strangers := _apart(met(store, STRANGER)):
         yield f"what the task would have done elsewhere: refused were {', '.join(strangers)}"
-    if allowed := noted(runs, ALLOWED):
+    if allowed := met(store, ALLOWED):
         yield f"requests to {', '.join(allowed)}: let through, and in no ledger"
     if rings := noted(runs, RING):
         yield (

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from chaoskit.trace import ALLOWED, STRANGER, ptrace
+from chaoskit.trace import ALLOWED, NOBODY, STRANGER, ptrace
 from chaoskit.trace.abi import Kind
 from chaoskit.trace.peers import (
     DNS_PORT,
@@ -126,7 +126,7 @@ class Strangers:
         where somebody may listen elsewhere.
         """
         missed = [str(peer) for port, peer in self._nobody.items() if port not in self._own]
-        return self._noted | {(STRANGER, peer) for peer in missed}
+        return self._noted | {(NOBODY, peer) for peer in missed}
 
     def opened(self, tid: int, descriptor: int) -> None:
         """A socket of datagrams (not a stream) was made."""

@@ -254,7 +254,7 @@ def test_a_server_that_is_still_to_come_is_no_stranger() -> None:
     """)
     found = ran(spec)
     assert found.ends == ["exit 0"], found.output
-    assert found.notes == [("stranger", f"127.0.0.1:{found.output.strip()}")]
+    assert found.notes == [("nobody", f"127.0.0.1:{found.output.strip()}")]
 
 
 @pytest.mark.parametrize("where", ["", "OUTSIDE/"], ids=["inside", "outside"])
@@ -403,6 +403,25 @@ def test_who_is_allowed_may_be_named_in_each_way(
     assert ("allowed", text) in found[0].notes
     assert len(strange.heard()) == 1
     assert len([note for note in found[0].notes if note[0] == "stranger"]) == 2
+
+
+ONLY_IN_A_RESUME = """
+    if os.path.exists("begun"):
+        socket.socket().connect_ex(("127.0.0.1", PORT))
+    open("begun", "w").close()
+"""
+
+
+def test_whom_only_a_resume_reaches_is_said_as_well(tmp_path: Path, strange: Strange) -> None:
+    """Refused it is named; let through it makes the run UNKNOWN."""
+    port = strange.names["tcp"]
+    first = ONLY_IN_A_RESUME.strip().replace("PORT", port)
+    refused = judged(tmp_path, first)
+    assert (refused.verdict, strange.heard()) == ("VALID", [])
+    assert any(f"it tried 127.0.0.1:{port}" in text for text in refused.remarks)
+    allowed = judged(tmp_path, first, (f"127.0.0.1:{port}",))
+    assert (allowed.verdict, strange.heard()) == ("UNKNOWN", ["tcp"])
+    assert any(f"127.0.0.1:{port}" in reason for reason in allowed.unknowns)
 
 
 def test_a_known_host_gets_a_hint(tmp_path: Path) -> None:
