@@ -32,7 +32,7 @@ class Outside:
     """
 
     def __init__(self, quiet: Sequence[str]) -> None:
-        self._quiet = tuple(f"{folder}/" for folder in quiet)
+        self._quiet = tuple(quiet)
         self._found: set[str] = set()
         self._fresh: set[str] = set()
 
@@ -100,9 +100,14 @@ class Outside:
             self.changed(path)
 
     def _counts(self, path: str) -> bool:
-        if path.startswith(_MEMORY):
-            return not path.startswith((_SEMAPHORES, *self._quiet))
-        return not path.startswith((*_NO_FILES, *self._quiet))
+        return is_state(path, self._quiet)
+
+
+def is_state(path: str, quiet: Sequence[str]) -> bool:
+    """Whether a file outlives its process, and lies in none of the ``quiet`` folders."""
+    if path.startswith((*(f"{folder}/" for folder in quiet), _SEMAPHORES)):
+        return False
+    return path.startswith(_MEMORY) or not path.startswith(_NO_FILES)
 
 
 def _changes(tid: int, kind: Kind, call: Entered, path: str) -> bool:

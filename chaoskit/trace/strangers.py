@@ -99,7 +99,7 @@ class Strangers:
 
     Args:
         ports: of the services, on this machine.
-        folders: in which every socket is the run's own, or one that a dead attempt left.
+        folders: the harness's, in which every socket is the run's own.
         allowed: who is let through.
         processes: those of the task that live now.
     """

@@ -134,8 +134,9 @@ class Tracer:
         self._kinds = self.abi.kinds()
         self._names = Names(self.scope)
         self._outside = Outside(self.scope.quiet)
-        own = (*self.scope.folders, *self.scope.quiet)
-        self._strangers = Strangers(self.scope.ports, own, self.scope.allowed, self._processes)
+        self._strangers = Strangers(
+            self.scope.ports, self.scope.quiet, self.scope.allowed, self._processes
+        )
         asides = {
             "socket": self._opens_a_socket,
             "io_uring_setup": self._asks_for_a_ring,
