@@ -78,7 +78,8 @@ class CallSeen(msgspec.Struct, frozen=True, tag="call", kw_only=True, gc=False):
 
     ``sends``: it sends to a service. ``bytes``: how much it would write, 0 where that says nothing.
     ``alone``: no other thread or process of the task is there. ``cuts``: how many of the bytes can
-    be all that a kill inside the call leaves in the file: up to a page boundary of it.
+    be all that a kill inside the call leaves in the file: up to a page boundary of it. ``program``
+    is what the process runs, where it is not the task's first one.
     """
 
     attempt: int
@@ -87,6 +88,12 @@ class CallSeen(msgspec.Struct, frozen=True, tag="call", kw_only=True, gc=False):
     bytes: int = 0
     alone: bool = True
     cuts: tuple[int, ...] = ()
+    program: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """The point's text, and whose call it is where that is not plain."""
+        return f"{self.call} of {self.program}" if self.program else self.call
 
 
 class TraceNoted(msgspec.Struct, frozen=True, tag="trace-noted"):

@@ -187,10 +187,11 @@ def set_memory(tid: int, address: int, content: bytes) -> bool:
         os.close(handle)
 
 
-def program(tid: int) -> str:
-    """The name of the program that a thread runs."""
+def program(process: int) -> str:
+    """The name of the program that a process runs, as the kernel has it: a script has its own."""
     try:
-        return os.path.basename(os.readlink(f"/proc/{tid}/exe"))
+        with open(f"/proc/{process}/comm", "rb") as name:
+            return name.read().decode(errors="replace").strip()
     except OSError:
         return ""
 

@@ -305,7 +305,7 @@ class Tracer:
 
     def _asks_for_a_ring(self, thread: _Thread, _: Entered) -> Settle:
         """What goes through a ring makes no calls that could be seen."""
-        program = ptrace.program(thread.tid)
+        program = ptrace.program(thread.process)
         return lambda result: self._noted.add((RING, program)) if result >= 0 else None
 
     def _maps(
@@ -356,7 +356,7 @@ class Tracer:
             self._hold(thread, "before", 0)
             return
         if self.wishes.tell:
-            self._tell(call, "before", held=False, result=0)
+            self._tell(thread, call, "before", held=False, result=0)
         if thread.pieces is not None or self._stops_after(call):
             self._finish(thread)
         else:
@@ -419,7 +419,7 @@ class Tracer:
         assert thread.call is not None
         self._held = thread
         self._stop_the_others(thread)
-        self._tell(thread.call, side, held=True, result=result, cut=cut)
+        self._tell(thread, thread.call, side, held=True, result=result, cut=cut)
 
     def _stop_the_others(self, held: _Thread) -> None:
         """Bring every other thread to a stop; what it stops for is looked at after `go`."""
@@ -450,13 +450,23 @@ class Tracer:
         except OSError:
             return False
 
-    def _tell(self, call: _Call, side: str, *, held: bool, result: int, cut: int = 0) -> None:
+    def _tell(  # noqa: PLR0913 - all that is known of a stop
+        self,
+        thread: _Thread,
+        call: _Call,
+        side: str,
+        *,
+        held: bool,
+        result: int,
+        cut: int = 0,
+    ) -> None:
         message: dict[str, object] = {
             "call": call.text,
             "side": side,
             "sends": call.target.sends,
             "bytes": call.target.bytes,
             "cuts": call.cuts,
+            "program": ptrace.program(thread.process) if _process_path(thread.who) else "",
             "alone": len(self._threads) == 1,
             "held": held,
             "name": call.kind.name,

@@ -363,10 +363,11 @@ class Attempts:
         if this_abi() is None:
             self._recorder.add(TraceNoted(watch.attempt, UNSEEN, NO_TABLES))
             return None
+        needed = bool(watch.calls or exits or self.skip_sleeps)  # else for strangers only
         return self._stage.scope.request(
             watch.calls,
             exits=exits,
-            tell=self.tracing or watch.looked_at,  # what changes is to be known
+            tell=self.tracing or (needed and watch.looked_at),  # what changes is to be known
             skip_sleeps=self.skip_sleeps,
         )
 

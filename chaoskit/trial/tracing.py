@@ -22,6 +22,7 @@ class Traced:
         point: where; the bytes of a point that was cut short are in its name.
         sends: the call sends to a service.
         bytes: how much it would write.
+        program: what the process runs, where it is not the first one.
         cuts: how much of it a kill can leave, if not all or nothing.
         alone: the task has one thread and no other process.
         held: the task stands still until it is let go.
@@ -43,6 +44,7 @@ class Traced:
     tid: int = 0
     synced: bool = False
     cuts: tuple[int, ...] = ()
+    program: str = ""
 
 
 def understood(message: Mapping[str, Any]) -> Traced:
@@ -63,6 +65,7 @@ def understood(message: Mapping[str, Any]) -> Traced:
         tid=message.get("tid", 0),
         synced=message.get("synced", False),
         cuts=tuple(message.get("cuts", ())),
+        program=message.get("program", ""),
     )
 
 

@@ -259,6 +259,7 @@ class Watch:
                     bytes=traced.bytes,
                     alone=traced.alone,
                     cuts=traced.cuts,
+                    program=traced.program,
                 )
             )
         if self._stops is not None and point in self._stops.points:

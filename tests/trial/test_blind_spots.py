@@ -14,6 +14,7 @@ from chaoskit.campaign.events import Finished
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store
+from chaoskit.model.events import CallSeen
 from chaoskit.model.schedule import parse_schedule
 from chaoskit.reporting.summary import Summary, summarize
 from chaoskit.trace.abi import this_abi
@@ -244,3 +245,33 @@ def test_a_program_with_a_ring_gets_it_and_the_report_says_so(tmp_path: Path) ->
 def test_a_ring_that_the_kernel_refuses_is_none() -> None:
     """The program gets the kernel's own answer, and there is nothing to say."""
     assert notes("assert ctypes.CDLL(None).syscall(425, 0, None) == -1") == []
+
+
+# Programs.
+
+
+def test_a_call_of_a_child_says_what_program_it_is_of(tmp_path: Path) -> None:
+    """A script by its own name, a fork by its parent's, a program by that which it became; the
+    points keep their names.
+    """
+    script = tmp_path / "records"
+    script.write_text("#!/bin/sh\necho x > by-script\n", encoding="utf-8")
+    script.chmod(0o755)
+    (ran,) = traced(
+        python(f"""
+            import os, subprocess
+            open("own", "w")
+            subprocess.run([{str(script)!r}], check=True)
+            subprocess.run(["touch", "by-touch"], check=True)
+            if os.fork() == 0:
+                open("by-fork", "w")
+                os._exit(0)
+            os.wait()
+        """)
+    )
+    assert ran.ends == ["exit 0"], ran.output
+    seen = {body.call: body for _, body in ran.history.of(CallSeen)}
+    assert seen["open(own)#1"].in_words == "open(own)#1"
+    assert seen["p1:open(by-script)#1"].in_words == "p1:open(by-script)#1 of records"
+    assert seen["p2:open(by-touch)#1"].program == "touch"
+    assert seen["p3:open(by-fork)#1"].program.startswith("python")
