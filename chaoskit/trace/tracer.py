@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE, RING, ptrace
+from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE, ptrace
 from chaoskit.trace import filter as seccomp
 from chaoskit.trace.abi import Abi, Kind
+from chaoskit.trace.aside import Aside
 from chaoskit.trace.cuts import cuts_of, vectors
-from chaoskit.trace.naming import Names, Scope, Target, is_synced, is_writable
+from chaoskit.trace.naming import Names, Scope, Target, is_synced
 from chaoskit.trace.outside import Outside, Settle
 from chaoskit.trace.pieces import Pieces
 from chaoskit.trace.ptrace import Entered
@@ -32,7 +33,6 @@ _STOPPING = {
 _GONE = (ProcessLookupError,)
 _DEAD = (b"Z", b"X")
 _SHORT = "+short:"
-PROT_WRITE = 2
 _COMES_AGAIN = {-512, -513, -514, -516}
 """What a call returns that a signal interrupted before it did anything; it is made once more, and
 that is another one."""
@@ -119,8 +119,7 @@ class Tracer:
     _names: Names = field(init=False)
     _outside: Outside = field(init=False)
     _strangers: Strangers = field(init=False)
-    _aside: dict[int, Callable[[_Thread, Entered], Settle | None]] = field(init=False)
-    _shares: bool = False
+    _aside: Aside = field(init=False)
     _threads: dict[int, _Thread] = field(default_factory=dict)
     _early: dict[int, int] = field(default_factory=dict)
     _births: Counter[str] = field(default_factory=Counter)
@@ -137,13 +136,7 @@ class Tracer:
         self._strangers = Strangers(
             self.scope.ports, self.scope.quiet, self.scope.allowed, self._processes
         )
-        asides = {
-            "socket": self._opens_a_socket,
-            "io_uring_setup": self._asks_for_a_ring,
-            "mprotect": self._protects,
-            "pkey_mprotect": self._protects,
-        }
-        self._aside = {self.abi.numbers[name]: look for name, look in asides.items()}
+        self._aside = Aside(self.abi, self._names, self._outside, self._strangers, self._mapped)
         for text in self.wishes.hold:
             call, is_short, cut = text.partition(_SHORT)
             if is_short:
@@ -197,7 +190,7 @@ class Tracer:
     def notes(self) -> Iterable[tuple[str, str]]:
         """What limits the claim of this trace, in pairs of what and where; sorted."""
         outside = {(OUTSIDE, path) for path in self._outside.paths if "__pycache__" not in path}
-        return sorted(self._noted | outside | self._strangers.notes())
+        return sorted(self._noted | self._aside.noted | outside | self._strangers.notes())
 
     def _processes(self) -> set[int]:
         return {thread.process for thread in self._threads.values()}
@@ -266,7 +259,7 @@ class Tracer:
             self._noted.add((FOREIGN, str(entered.number)))
             self._run(thread)
         elif entered.number in self._aside:
-            self._then(thread, self._aside[entered.number](thread, entered))
+            self._then(thread, self._aside.entering(thread.tid, entered))
         elif entered.number in self._kinds:
             self._entered(thread, self._kinds[entered.number], entered)
         else:
@@ -282,7 +275,7 @@ class Tracer:
             return
         target = self._names.of(thread.tid, kind, entered)
         if kind.shape == "map":
-            self._then(thread, self._maps(thread, kind, target, entered))
+            self._then(thread, self._aside.maps(thread.tid, kind, target, entered))
         elif target is not None:
             self._outside.moved_on()
             self._outside.moved(kind, target.paths, self._names.elsewhere)
@@ -299,41 +292,6 @@ class Tracer:
         else:
             thread.call = thread.pieces = None
             self._finish(thread)
-
-    def _opens_a_socket(self, thread: _Thread, _: Entered) -> Settle:
-        return lambda result: self._strangers.opened(thread.tid, result) if result >= 0 else None
-
-    def _asks_for_a_ring(self, thread: _Thread, _: Entered) -> Settle:
-        """What goes through a ring makes no calls that could be seen."""
-        program = ptrace.program(thread.process)
-        return lambda result: self._noted.add((RING, program)) if result >= 0 else None
-
-    def _maps(
-        self, thread: _Thread, kind: Kind, target: Target | None, entered: Entered
-    ) -> Settle | None:
-        """A file is about to be mapped so that stores into it change it, or may do so later."""
-        if is_writable(thread.tid, entered.arguments[4]):
-            self._shares = True
-        if target is not None and entered.arguments[2] & PROT_WRITE:
-            self._mapped(target)
-        paths = self._names.elsewhere
-        return self._outside.entering(thread.tid, kind, entered, paths) if paths else None
-
-    def _protects(self, thread: _Thread, entered: Entered) -> Settle | None:
-        """A mapping is about to be made writable; of most programs none is one of a file."""
-        if not self._shares or self.wishes.light:
-            return None
-        found = self._names.shared(thread.tid, entered.arguments[0], entered.arguments[1])
-        elsewhere = self._names.elsewhere
-
-        def settle(result: int) -> None:
-            if result == 0:
-                for target in found:
-                    self._mapped(target)
-                for path in elsewhere:
-                    self._outside.changed(path)
-
-        return settle if found or elsewhere else None
 
     def _mapped(self, target: Target) -> None:
         """Stores into this file are no calls, and move no time stamp; said at once."""
