@@ -11,6 +11,7 @@ from chaoskit.explore.plan import (
     first_wave,
     late_landings,
     moments,
+    noted,
     one_each,
     own_schedules,
     power_cuts,
@@ -23,6 +24,7 @@ from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, Point, StartPoint, TimePoint
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.schedule import POWER, Fault, Schedule, parse_schedule
+from chaoskit.trace import RING
 from chaoskit.trial.loading import load
 
 
@@ -107,7 +109,7 @@ def _chosen(
         yield from sample(late, most, seed)
     if options.power_loss:
         yield from sample(one_each(power_cuts(first, POWER)), most, seed)
-    if "times" in options.mechanisms or options.times:
+    if "times" in options.mechanisms or options.times or noted(surveys, RING):
         yield from first_wave(moments(expectation.seconds, options.times or 50, seed))
     ground = faults.ground_of(scenario, first, found)
     others = faults.schedules(ground, kinds_of(options, scenario), seed)

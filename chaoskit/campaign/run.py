@@ -25,6 +25,7 @@ from chaoskit.campaign.events import (
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.judging import judge_again, judged
 from chaoskit.campaign.mechanisms import traced
+from chaoskit.campaign.meetings import take_note
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.planning import check_only, first_schedules
 from chaoskit.campaign.sharding import (
@@ -54,7 +55,7 @@ from chaoskit.model.history import History
 from chaoskit.model.points import Point
 from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.secrets import without_secrets
-from chaoskit.trace import OUTSIDE
+from chaoskit.trace import ALLOWED, OUTSIDE, RING
 from chaoskit.trial.loading import load, sources
 
 SILENT_S = 10.0
@@ -281,10 +282,12 @@ class _Campaign:
             why = "the task's clock cannot be put back to the time of a copy"
         elif not expectation.ordered:
             why = "requests overlap, or come in another order each time"
-        else:
-            outside = noted((first, second), OUTSIDE)
-            if outside:
-                why = f"the task changes what is not restored: {', '.join(outside[:3])}"
+        elif outside := noted((first, second), OUTSIDE):
+            why = f"the task changes what is not restored: {', '.join(outside[:3])}"
+        elif allowed := noted((first, second), ALLOWED):
+            why = f"the task reaches what is not restored: {', '.join(allowed[:3])}"
+        elif noted((first, second), RING):
+            why = "the task makes calls by io_uring, which are not seen"
         self._put_way(why)
 
     def _put_way(self, why: str) -> None:
@@ -410,6 +413,7 @@ class _Campaign:
             result.shared,
         )
         self._store.put_trial(trial, result.history)
+        take_note(self._store, result.history)
         self._store.put("seconds", f"{self._seconds():.3f}")
         return trial
 

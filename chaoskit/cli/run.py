@@ -106,6 +106,12 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
 @click.option("--contract", default="", metavar="RULES", help="As email.send=at-least-once.")
 @click.option("--behaviour", "behaviours", multiple=True, help="As lose-reply@payments.charge#3.")
 @click.option("--tables", type=click.Path(path_type=Path), help="SQL that makes the database's.")
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="HOST:PORT",
+    help="Whom the task may reach besides the services; it is then never plainly VALID.",
+)
 @click.option("--at", "only", multiple=True, metavar="POINT", help="Only this point or schedule.")
 @click.option(
     "--mechanisms",
@@ -256,7 +262,10 @@ def _target(command: object, given: dict[str, object]) -> Target:
     if words is None:
         if not scenario:
             raise UsageError("give a SCENARIO file, or a command after --")
-        for name in ("services", "resume", "env", "outputs", "contract", "behaviours", "tables"):
+        for name in (
+            *("services", "resume", "env", "outputs", "contract", "behaviours", "tables"),
+            "allow",
+        ):
             if given[name]:
                 raise UsageError(f"--{name} goes with a command after --, not with a scenario file")
         return Target(scenario=str(scenario))
@@ -277,6 +286,7 @@ def _target(command: object, given: dict[str, object]) -> Target:
             pair(p.strip(), "--contract") for p in str(given["contract"]).split(",") if p
         ),
         behaviours=tuple(_texts(given["behaviours"])),
+        allow=tuple(_texts(given["allow"])),
         tables=tables.read_text(encoding="utf-8") if isinstance(tables, Path) else "",
         typed=True,
     )

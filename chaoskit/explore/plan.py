@@ -36,7 +36,7 @@ from chaoskit.model.points import (
 )
 from chaoskit.model.schedule import Action, Fault, Schedule, kill, parse_schedule
 from chaoskit.probe.lines import LINE
-from chaoskit.trace import MAPPED
+from chaoskit.trace import MAPPED, RING
 
 Mechanism = Literal["calls", "windows", "crossings", "lines", "times"]
 
@@ -44,8 +44,8 @@ MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
 
 MEANING: dict[Mechanism, str] = {
     "calls": "before each state-changing system call on the task's own files and sockets, after it "
-    "where that can differ from before the next one, inside large writes; blind to stores into "
-    "mapped files between two calls",
+    "where that can differ from before the next one, inside a write where it crosses a page of its "
+    "file; blind to stores into mapped files between two calls",
     "windows": "before, inside and after each request to a service; blind to what happens between "
     "two requests",
     "crossings": "where the task or its runtime calls probe.point; blind to places without one",
@@ -54,13 +54,6 @@ MEANING: dict[Mechanism, str] = {
     "times": "random moments, sampled; most windows are too short to be hit by chance",
 }
 """What each mechanism covers and what it misses; every run prints it."""
-
-
-PAGE_BYTES = 4096
-"""The kernel looks for a fatal signal between the pages of a write, so a larger one can be torn."""
-
-_CUT = frozenset({"write", "pwrite", "sendto"})
-"""Calls whose count of bytes the tracer can change."""
 
 
 def window_of(request: RequestReceived, window: Window) -> WindowPoint:
@@ -73,13 +66,14 @@ def points(history: History, mechanisms: Sequence[Mechanism], attempt: int = 1) 
     found: dict[Point, None] = {}
     bodies = [e.body for e in history.events if getattr(e.body, "attempt", None) == attempt]
     calls = [body for body in bodies if isinstance(body, CallSeen)]
-    mapped = any(isinstance(body, TraceNoted) and body.what == MAPPED for body in bodies)
+    notes = {body.what for body in bodies if isinstance(body, TraceNoted)}
+    unseen = bool(notes & {MAPPED, RING})  # what changes between two calls
     for body in bodies:
         if isinstance(body, RequestReceived) and "windows" in mechanisms:
             for window in WINDOWS:
                 found[window_of(body, window)] = None
         elif isinstance(body, CallSeen) and "calls" in mechanisms:
-            found |= dict.fromkeys(_around(body, after=mapped or body is calls[-1]))
+            found |= dict.fromkeys(_around(body, after=unseen or body is calls[-1]))
         # a task in another language may send any name
         elif (
             isinstance(body, Crossed)
@@ -99,9 +93,8 @@ def _around(seen: CallSeen, *, after: bool) -> Iterator[CallPoint]:
     point = parse_point(seen.call)
     assert isinstance(point, CallPoint)
     yield point
-    if seen.bytes > PAGE_BYTES and point.call in _CUT:
-        for cut in sorted({PAGE_BYTES, seen.bytes // 2, seen.bytes - 1}):
-            yield replace(point, side="short", bytes=cut)
+    for cut in seen.cuts:
+        yield replace(point, side="short", bytes=cut)
     if seen.sends or not seen.alone or after:
         yield replace(point, side="after")
 
@@ -169,9 +162,19 @@ def _agreed(runs: Sequence[History]) -> dict[str, CallSeen]:
     for _, seen in (call for run in runs for call in run.of(CallSeen)):
         known = found.setdefault(seen.call, seen)
         found[seen.call] = msgspec.structs.replace(
-            known, bytes=min(known.bytes, seen.bytes), alone=known.alone and seen.alone
+            known,
+            bytes=min(known.bytes, seen.bytes),
+            alone=known.alone and seen.alone,
+            cuts=_common(known.cuts, seen.cuts),
         )
     return found
+
+
+def _common(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    """The cuts of a write in two runs. What is before it in the file may be longer in one of them:
+    as long as it crosses as many pages, those of the first run stand for the others.
+    """
+    return one if len(one) == len(other) else tuple(cut for cut in one if cut in other)
 
 
 def _telling(run: History, calls: Mapping[str, CallSeen]) -> History:
@@ -182,7 +185,7 @@ def _telling(run: History, calls: Mapping[str, CallSeen]) -> History:
         if not isinstance(body, CallSeen):
             return event
         known = calls[body.call]
-        body = msgspec.structs.replace(body, bytes=known.bytes, alone=known.alone)
+        body = msgspec.structs.replace(body, bytes=known.bytes, alone=known.alone, cuts=known.cuts)
         return msgspec.structs.replace(event, body=body)
 
     return History(tuple(map(told, run.events)))

@@ -77,7 +77,9 @@ class CallSeen(msgspec.Struct, frozen=True, tag="call", kw_only=True, gc=False):
     """The task is about to make a state-changing system call; ``call`` is the text of its point.
 
     ``sends``: it sends to a service. ``bytes``: how much it would write, 0 where that says nothing.
-    ``alone``: no other thread or process of the task is there.
+    ``alone``: no other thread or process of the task is there. ``cuts``: how many of the bytes can
+    be all that a kill inside the call leaves in the file: up to a page boundary of it. ``program``
+    is what the process runs, where it is not the task's first one.
     """
 
     attempt: int
@@ -85,6 +87,13 @@ class CallSeen(msgspec.Struct, frozen=True, tag="call", kw_only=True, gc=False):
     sends: bool = False
     bytes: int = 0
     alone: bool = True
+    cuts: tuple[int, ...] = ()
+    program: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """The point's text, and whose call it is where that is not plain."""
+        return f"{self.call} of {self.program}" if self.program else self.call
 
 
 class TraceNoted(msgspec.Struct, frozen=True, tag="trace-noted"):

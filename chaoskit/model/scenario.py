@@ -48,6 +48,8 @@ class Scenario:
         changes: by name, what may be different when the task is resumed; see `Change`.
         checkpoints: glob patterns in the work folder: what the task resumes from, to be damaged
             where that is asked for; by default all that are directly in it.
+        allow: who may be reached besides the services, as ``HOST:PORT``, ``HOST:*`` or the path of
+            a Unix socket. What is done there is in no ledger, so such a task is never VALID.
         timeout_s: an attempt that takes longer is killed; None: 10 s plus 20 times the survey.
         attempts_max: how often a task that fails by itself is resumed after the last fault.
         expect: kinds of finding that this scenario is known to show (the gallery's broken ones).
@@ -72,6 +74,7 @@ class Scenario:
     schedules: Sequence[str] = ()
     changes: Mapping[str, Change] = field(default_factory=dict)
     checkpoints: Sequence[str] = ("*",)
+    allow: Sequence[str] = ()
     timeout_s: float | None = None
     attempts_max: int = 4
     expect: Sequence[str] = ()
@@ -93,12 +96,17 @@ class Scenario:
             f"{name}= takes a sequence of texts, not one text"
             for name in (
                 *("command", "resume", "services", "outputs", "redo", "settled"),
-                *("behaviours", "schedules", "expect", "cases", "checkpoints"),
+                *("behaviours", "schedules", "expect", "cases", "checkpoints", "allow"),
             )
             if isinstance(getattr(self, name), str)
         )
         if not isinstance(self.schedules, str):
             found.extend(filter(None, map(_unreadable, self.schedules)))
+        found.extend(
+            f"allow= takes HOST:PORT, HOST:* or the path of a Unix socket, not {text!r}"
+            for text in self.allow
+            if not isinstance(self.allow, str) and not _REACHED.fullmatch(text)
+        )
         if self.attempts_max < 1:
             found.append("attempts_max= is at least 1")
         if self.timeout_s is not None and self.timeout_s <= 0:
@@ -116,6 +124,9 @@ class Scenario:
                 yield f"the change {name!r} has task=, and this scenario has a command="
             if change.command and not self.command:
                 yield f"the change {name!r} has command=, and this scenario has a task="
+
+
+_REACHED = re.compile(r"[/@].+|[^/@:\s]+:(\*|[0-9]{1,5})|\[[0-9a-fA-F:.]+\]:(\*|[0-9]{1,5})")
 
 
 def _unreadable(schedule: str) -> str:

@@ -13,7 +13,9 @@ from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MEANING, noted
 from chaoskit.model.events import CallSeen
 from chaoskit.model.expectation import Expectation
+from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_schedule
+from chaoskit.reporting import strangers
 from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE, UNMOVED
 
 SHOWN_MOST = 3
@@ -31,9 +33,15 @@ POWER_ONLY = (
 )
 
 
-def remarks(store: Store, trials: Sequence[StoredTrial]) -> tuple[str, ...]:
+def remarks(store: Store, options: Options, trials: Sequence[StoredTrial]) -> tuple[str, ...]:
     """Sentences that explain the verdict as a whole."""
-    return tuple(_remarks(store, trials))
+    return (*strangers.hints(store, options), *_remarks(store, trials))
+
+
+def _runs(store: Store) -> Sequence[History]:
+    """The undisturbed runs."""
+    survey = store.survey()
+    return survey[:2] if survey else ()
 
 
 def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
@@ -52,7 +60,7 @@ def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
 def doubts(store: Store) -> tuple[str, ...]:
     """Why what a campaign says is not to be believed, whatever its trials showed."""
     lost = why_unknown(store)
-    return (lost,) if lost else ()
+    return (*strangers.doubts(store), *((lost,) if lost else ()))
 
 
 def not_tested(
@@ -123,8 +131,8 @@ def _of_the_trace(store: Store, options: Options) -> Iterator[str]:
         clocks += [t.schedule for t in store.trials() if "@" in t.schedule][:1]
     if any(noted([store.history(schedule)], UNMOVED) for schedule in clocks):
         yield "the program's own clock: only the services' clocks and probe.now() advanced"
-    survey = store.survey()
-    runs = survey[:2] if survey else ()
+    runs = _runs(store)
+    yield from strangers.limits(store, runs)
     if mapped := _some(noted(runs, MAPPED)):
         yield f"stores into mapped files, which are no system calls: {mapped}"
     if any(not body.alone for run in runs for _, body in run.of(CallSeen)):

@@ -32,10 +32,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class _Deed:
-    """Something that the undisturbed run changed, and where in its history."""
+    """Something that the undisturbed run changed, and where in its history; ``words``: the name as
+    a reader is told it.
+    """
 
     index: int
     name: str
+    words: str
     effect: bool
 
 
@@ -61,7 +64,7 @@ class Places:
                 self._indexes[body.call] = event.index
                 self._calls.append(event.index)
                 if not body.sends:
-                    self._deeds.append(_Deed(event.index, body.call, effect=False))
+                    self._deeds.append(_Deed(event.index, body.call, body.in_words, effect=False))
             elif isinstance(body, Crossed):
                 self._indexes[str(CrossingPoint(body.name, body.ordinal))] = event.index
             elif isinstance(body, RequestReceived):
@@ -72,7 +75,7 @@ class Places:
                 request = asked[body.request]
                 name = f"{request.service}.{request.operation}#{request.ordinal}"
                 self._indexes[str(window_of(request, "applied"))] = event.index
-                self._deeds.append(_Deed(event.index, name, effect=True))
+                self._deeds.append(_Deed(event.index, name, name, effect=True))
             elif isinstance(body, ReplySent) and body.request in asked:
                 self._indexes[str(window_of(asked[body.request], "answered"))] = event.index
 
@@ -99,11 +102,11 @@ class Places:
         before = [self._deeds[at] for at in self._done(number)]
         words = []
         if before:
-            words.append("after " + " and ".join(deed.name for deed in before))
+            words.append("after " + " and ".join(deed.words for deed in before))
         if within:
             words.append(f"within {within}")
         if after is not None:
-            words.append(f"before {after.name}")
+            words.append(f"before {after.words}")
         return ", ".join(words)
 
     def _done(self, number: int) -> list[int]:

@@ -163,7 +163,7 @@ def summarize(store: Store, title: str = "") -> Summary:
         not_tested=not_tested(
             store, options, expectation, (total, points.tested), sum(map(missed_by_time, trials))
         ),
-        remarks=remarks(store, trials),
+        remarks=remarks(store, options, trials),
         late=sum(f.is_late for _, f in alone if f is not None),
         power_cuts=sum(f.is_power for _, f in alone if f is not None),
         other_faults=sum(t.landed and _is_other(t) for t in first),

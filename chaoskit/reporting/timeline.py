@@ -134,7 +134,7 @@ def _of_the_task(body: Crossed | CallSeen | StepReported | EndStated | AttemptEn
         case Crossed():
             return f"passed {body.name}#{body.ordinal}"
         case CallSeen():
-            return f"about to {body.call}"
+            return f"about to {body.in_words}"
         case StepReported():
             return f"step {body.step} {body.phase}"
         case EndStated():

@@ -23,6 +23,7 @@ Shape = Literal[
     "two",  # two paths, in ``at`` and the next one
     "two-at",  # two pairs of folder and path, from ``at`` on
     "connect",  # a socket and an address
+    "bind",  # the same, and the address may be a path
     "map",  # a mapping of the descriptor in the fifth argument
     "mapping",  # the file that is mapped at the address in the first argument
     "all",  # everything
@@ -93,14 +94,16 @@ _KINDS: dict[str, Kind] = {
     "renameat2": Kind("rename", "two-at"),
     "linkat": Kind("link", "two-at"),
     "connect": Kind("connect", "connect"),
+    "bind": Kind("bind", "bind"),
     "mmap": Kind("mmap", "map"),
 }
 
 _X86_64 = {
     "write": 1, "open": 2, "mmap": 9, "pwrite64": 18, "writev": 20, "msync": 26, "sendfile": 40,
-    "connect": 42, "sendto": 44, "sendmsg": 46, "fsync": 74, "fdatasync": 75, "truncate": 76,
-    "ftruncate": 77, "rename": 82, "mkdir": 83, "rmdir": 84, "creat": 85, "link": 86, "unlink": 87,
-    "symlink": 88, "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "mknod": 133,
+    "connect": 42, "sendto": 44, "sendmsg": 46, "bind": 49, "fsync": 74, "fdatasync": 75,
+    "truncate": 76, "ftruncate": 77, "rename": 82, "mkdir": 83, "rmdir": 84, "creat": 85,
+    "link": 86, "unlink": 87, "symlink": 88, "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93,
+    "lchown": 94, "mknod": 133,
     "sync": 162, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197,
     "lremovexattr": 198, "fremovexattr": 199, "openat": 257, "mkdirat": 258, "mknodat": 259,
     "fchownat": 260, "unlinkat": 263, "renameat": 264, "linkat": 265, "symlinkat": 266,
@@ -111,6 +114,7 @@ _X86_64 = {
     "gettimeofday": 96, "time": 201, "futex": 202, "timer_settime": 223, "clock_gettime": 228,
     "mq_timedsend": 242, "mq_timedreceive": 243, "timerfd_settime": 286, "futex_waitv": 449,
     "futex_wait": 455,
+    "socket": 41, "mprotect": 10, "pkey_mprotect": 329,
 }  # fmt: skip
 
 _AARCH64 = {
@@ -119,13 +123,14 @@ _AARCH64 = {
     "renameat": 38, "truncate": 45, "ftruncate": 46, "fallocate": 47, "fchmod": 52, "fchmodat": 53,
     "fchownat": 54, "fchown": 55, "openat": 56, "write": 64, "writev": 66, "pwrite64": 68,
     "pwritev": 70, "sendfile": 71, "splice": 76, "sync": 81, "fsync": 82, "fdatasync": 83,
-    "sync_file_range": 84, "utimensat": 88, "connect": 203, "sendto": 206, "sendmsg": 211,
-    "mmap": 222, "msync": 227, "syncfs": 267, "sendmmsg": 269, "renameat2": 276,
+    "sync_file_range": 84, "utimensat": 88, "bind": 200, "connect": 203, "sendto": 206,
+    "sendmsg": 211, "mmap": 222, "msync": 227, "syncfs": 267, "sendmmsg": 269, "renameat2": 276,
     "copy_file_range": 285, "pwritev2": 287, "openat2": 437, "fchmodat2": 452,
     "nanosleep": 101, "clock_nanosleep": 115, "io_uring_setup": 425,
     "timerfd_settime": 86, "futex": 98, "timer_settime": 110, "clock_gettime": 113,
     "gettimeofday": 169, "mq_timedsend": 182, "mq_timedreceive": 183, "futex_waitv": 449,
     "futex_wait": 455,
+    "socket": 198, "mprotect": 226, "pkey_mprotect": 288,
 }  # fmt: skip
 
 SYNCS = frozenset({"fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "msync"})
@@ -143,6 +148,7 @@ class Abi:
         numbers: of every call that matters, by its kernel name.
         arguments: which 64-bit words of the general registers hold a call's arguments.
         number: which one holds its number, before it is made.
+        entered: which one holds it at the stop before it is made; None: one of its own.
         result: which one holds what it returned.
         pointer: which one holds the address of the next instruction.
         instruction: the bytes of the instruction that makes a call.
@@ -155,6 +161,7 @@ class Abi:
     numbers: dict[str, int]
     arguments: tuple[int, ...]
     number: int
+    entered: int | None
     result: int
     pointer: int
     instruction: int
@@ -177,6 +184,7 @@ ABIS: dict[str, Abi] = {
         numbers=_X86_64,
         arguments=(14, 13, 12, 7, 9, 8),
         number=10,
+        entered=15,
         result=10,
         pointer=16,
         instruction=2,
@@ -188,6 +196,7 @@ ABIS: dict[str, Abi] = {
         numbers=_AARCH64,
         arguments=(0, 1, 2, 3, 4, 5),
         number=8,
+        entered=None,
         result=0,
         pointer=32,
         instruction=4,
@@ -196,6 +205,9 @@ ABIS: dict[str, Abi] = {
         plain=(b"", 0xD2800008, 5, b"\x01\x00\x00\xd4\xc0\x03\x5f\xd6"),
     ),
 }
+
+
+NO_TABLES = "system calls are traced on Linux on x86_64 and aarch64 only"
 
 
 def this_abi() -> Abi | None:

@@ -1,13 +1,16 @@
 """The seccomp filter: which calls the kernel stops for the tracer, and which it answers itself.
 
 Everything else runs at full speed. Opening a file stops only where that creates or truncates one,
-mapping one only where stores into it change the file, so that a program's start-up stops nowhere.
+mapping one only where it is shared, changing a mapping only where stores into it become possible,
+so that a program's start-up stops next to nowhere.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
+from functools import lru_cache
 
 from chaoskit.trace.abi import Abi
 
@@ -19,12 +22,15 @@ _AND = 0x54
 _ALLOW, _TRACE, _ERRNO = 0x7FFF0000, 0x7FF00000, 0x00050000
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _X32_BIT = 0x40000000
-_ENOSYS = 38
 
 CREATES = 0o100 | 0o1000 | 0o20000000
 """O_CREAT, O_TRUNC and the bit of O_TMPFILE that is not O_DIRECTORY."""
 
-_PROT_WRITE, _MAP_SHARED = 2, 1
+_PROT_WRITE, _MAP_SHARED, _NO_STREAM = 2, 1, 2
+"""Bits; the last one is in every type of socket that is no stream (SOCK_DGRAM, SOCK_RAW)."""
+
+REACHES = ("connect", "sendto", "sendmsg", "sendmmsg")
+"""The calls by which a task reaches somebody."""
 
 _WALL_CLOCKS = (0, 5, 8, 11)
 """CLOCK_REALTIME, its coarse and its alarm sort, and CLOCK_TAI."""
@@ -37,6 +43,18 @@ _FUTEX_REALTIME, _FUTEX_COMMAND, _FUTEX_LOCK_PI = 256, 0x7F, 6
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 
 
+_ASIDE = ("mprotect", "pkey_mprotect")
+"""Calls that are no points, and are looked at."""
+
+_BY_A_BIT = (
+    ("open", 1, CREATES),
+    ("openat", 2, CREATES),
+    ("mmap", 3, _MAP_SHARED),
+    *((name, 2, _PROT_WRITE) for name in _ASIDE),
+)
+"""Calls that matter where an argument has one of some bits."""
+
+
 def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
@@ -47,7 +65,12 @@ def _argument(number: int) -> bytes:
 
 
 def program(
-    abi: Abi, *, changes: bool = True, skip_sleeps: bool = False, clock: bool = False
+    abi: Abi,
+    *,
+    changes: bool = True,
+    light: bool = False,
+    skip_sleeps: bool = False,
+    clock: bool = False,
 ) -> bytes:
     """The filter as the kernel takes it: a sequence of ``struct sock_filter``.
 
@@ -55,6 +78,7 @@ def program(
         abi: of the machine.
         changes: stop at calls that change something.
         skip_sleeps: answer nanosleep and clock_nanosleep with success at once.
+        light: of these, stop only where the task reaches for somebody, or for a ring.
         clock: stop at calls that read the time of day, or wait for one.
     """
     numbers = abi.numbers
@@ -72,24 +96,22 @@ def program(
     if clock:
         code += _clock(abi)
     if changes:
-        code += _changes(abi)
+        code += _changes(abi, light=light)
     code.append(_op(_RETURN, _ALLOW))
     return b"".join(code)
 
 
-def _changes(abi: Abi) -> list[bytes]:
+def _changes(abi: Abi, *, light: bool) -> list[bytes]:
     numbers = abi.numbers
+    counts = {numbers[name] for name in REACHES} if light else set(abi.kinds())
     code = []
-    for name, flags_at in (("open", 1), ("openat", 2)):
-        if name in numbers:
-            code += _when(numbers[name], [_argument(flags_at), *_if_any(CREATES)])
-    writable = [_argument(2), _op(_ANY_BIT, _PROT_WRITE, 1, 0), _op(_RETURN, _ALLOW)]
-    shared = [_argument(3), *_if_any(_MAP_SHARED)]
-    code += _when(numbers["mmap"], writable + shared)
-    # A ring would make changes without calls; libraries go back to calls where there is none.
-    code += _when(numbers["io_uring_setup"], [_op(_RETURN, _ERRNO | _ENOSYS)])
-    special = {numbers[name] for name in ("open", "openat", "mmap") if name in numbers}
-    for number in sorted(set(abi.kinds()) - special):
+    for name, at, bits in _BY_A_BIT:
+        if numbers.get(name) in counts or (name in _ASIDE and not light):
+            code += _when(numbers[name], [_argument(at), *_if_any(bits)])
+    code += _when(numbers["socket"], [_argument(1), *_if_any(_NO_STREAM)])
+    code += _when(numbers["io_uring_setup"], [_op(_RETURN, _TRACE)])
+    special = {numbers[name] for name, _, _ in _BY_A_BIT if name in numbers}
+    for number in sorted(counts - special):
         code += _when(number, [_op(_RETURN, _TRACE)])
     return code
 
@@ -157,6 +179,19 @@ def install(code: bytes) -> None:
     filters = _Program(len(code) // 8, ctypes.cast(buffer, ctypes.c_void_p))
     _check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     _check(libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(filters), 0, 0))
+
+
+@lru_cache(maxsize=1)
+def works() -> bool:
+    """Whether the kernel takes a filter; a child tries it out, once."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            install(_op(_RETURN, _ALLOW))
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1] == 0
 
 
 def _check(result: int) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import struct
 import time
 from calendar import timegm
@@ -16,6 +15,8 @@ from dataclasses import dataclass, field
 from chaoskit.trace import OUTSIDE, ptrace
 from chaoskit.trace.abi import Kind
 from chaoskit.trace.filter import CREATES
+from chaoskit.trace.outside import is_state
+from chaoskit.trace.peers import is_local, peer_at
 from chaoskit.trace.ptrace import Entered
 from chaoskit.trace.varying import Varying
 
@@ -42,11 +43,7 @@ _CLOCK = re.compile(
 _NOW_S = 36 * 3600
 """A time within so much of the present one, in any time zone, was read off a clock."""
 
-_NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:")
-_MEMORY, _SEMAPHORES = "/dev/shm/", "/dev/shm/sem."  # noqa: S108 - questions, not files
-"""Files in shared memory outlive a process; a named semaphore's is made and unlinked at once."""
-
-UNNAMED = "an unknown service"
+_DELETED = " (deleted)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +56,14 @@ class Scope:
         ports: TCP port on the loopback to the name of the service that listens there.
         quiet: absolute folders whose files say nothing (the harness's own).
         varying: names that stand for all those that differ from run to run, see `Varying`.
+        allowed: who may be reached besides; see `chaoskit.trace.strangers`.
     """
 
     folders: Mapping[str, str]
     ports: Mapping[int, str]
     quiet: tuple[str, ...] = ()
     varying: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +85,13 @@ class Target:
 
 @dataclass(slots=True)
 class Names:
-    """Finds targets. Remembers which socket is connected to what, and what lies outside."""
+    """Finds targets. Remembers which socket is connected to what.
+
+    ``elsewhere`` are those files of the last call that was asked about that do not count.
+    """
 
     scope: Scope
-    outside: set[str] = field(default_factory=set)
+    elsewhere: tuple[str, ...] = ()
     _peers: dict[str, str] = field(default_factory=dict)
     _varying: Varying = field(init=False)
 
@@ -99,6 +101,7 @@ class Names:
     def of(self, tid: int, kind: Kind, call: Entered) -> Target | None:
         """The target of a call; None where it does not count."""
         arguments = call.arguments
+        self.elsewhere = ()
         match kind.shape:
             case "fd" | "out" | "map" | "writev":
                 at = 4 if kind.shape == "map" else kind.at
@@ -107,11 +110,14 @@ class Names:
                 found = self._descriptor(tid, arguments[0], arguments[2])
             case "connect":
                 found = self._connect(tid, arguments)
+            case "bind":
+                peer = peer_at(tid, arguments[1], arguments[2])
+                found = self._paths([peer.path]) if peer and peer.path[:1] == "/" else None
             case "all":
                 found = Target("")
             case "mapping":
-                mapped = _mapped_file(tid, arguments[0])
-                found = self._paths([mapped]) if mapped else None
+                mapped = mapped_files(tid, arguments[0], 1)
+                found = self._paths(mapped) if mapped else None
             case "open2" if not _creates(tid, arguments[2]):
                 found = None
             case _:
@@ -125,20 +131,22 @@ class Names:
             return Target(service, sends=True, bytes=size) if service else None
         if not path.startswith("/"):
             return None  # a pipe, an eventfd, an anonymous file
-        named = self._paths([path.removesuffix(" (deleted)")])
+        named = self._paths([path.removesuffix(_DELETED)])
+        if path.endswith(_DELETED):
+            self.elsewhere = ()  # nobody sees it afterwards
         return None if named is None else Target(named.name, named.paths, bytes=size)
 
     def _paths(self, paths: Sequence[str]) -> Target | None:
         names = [self._file(path) for path in paths]
-        if all(name is None for name in names):
-            self._note_outside(paths)
+        self.elsewhere = tuple(p for p, name in zip(paths, names, strict=True) if name is None)
+        if len(self.elsewhere) == len(paths):
             return None
         return Target("->".join(name or OUTSIDE for name in names), tuple(paths))
 
     def _file(self, path: str) -> str | None:
         """The name of a file that counts; the folders are looked at in their order."""
         for folder, label in self.scope.folders.items():
-            if folder == "/" and not self._counts(path):
+            if folder == "/" and not is_state(path, self.scope.quiet):
                 continue
             if path == folder:
                 return label + "."
@@ -147,45 +155,33 @@ class Names:
                 return self._varying.of(label + _encoded(path[len(top) :]))
         return None
 
-    def _counts(self, path: str) -> bool:
-        """Whether a file outside the folders that are named belongs to the world."""
-        if path.startswith((*(f"{folder}/" for folder in self.scope.quiet), _SEMAPHORES)):
-            return False
-        return path.startswith(_MEMORY) or not path.startswith(_NO_FILES)
+    def shared(self, tid: int, address: int, size: int) -> list[Target]:
+        """The files of the shared mappings in a piece of a process's memory, as far as they count.
 
-    def _note_outside(self, paths: Sequence[str]) -> None:
-        quiet = tuple(f"{folder}/" for folder in self.scope.quiet)
-        for path in paths:
-            if path.startswith(_MEMORY):
-                counts = not path.startswith((_SEMAPHORES, *quiet))
+        Those elsewhere are in `elsewhere`.
+        """
+        found, outside = [], []
+        for path in mapped_files(tid, address, size, shared=True):
+            target = self._paths([path])
+            if target is None:
+                outside.append(path)
             else:
-                counts = not path.startswith((*_NO_FILES, *quiet))
-            if counts:
-                self.outside.add(path)
+                found.append(target)
+        self.elsewhere = tuple(outside)
+        return found
 
     def _connect(self, tid: int, arguments: Sequence[int]) -> Target | None:
         """Learn who will be at the other end; connecting is itself something a service sees."""
-        address = ptrace.memory(tid, arguments[1], min(arguments[2], 128))
-        service = self._peer(address)
+        peer = peer_at(tid, arguments[1], arguments[2])
         path = _descriptor_path(tid, arguments[0])
+        service = None
+        if peer is not None and not peer.path and is_local(peer.host):
+            service = self.scope.ports.get(peer.port)
         if service is None:
             self._peers.pop(path, None)
             return None
         self._peers[path] = service
         return Target(service, sends=True)
-
-    def _peer(self, address: bytes) -> str | None:
-        if len(address) < 4:
-            return None
-        (family,) = struct.unpack_from("=H", address)
-        if family == socket.AF_UNIX or family not in {socket.AF_INET, socket.AF_INET6}:
-            return None
-        (port,) = struct.unpack_from("!H", address, 2)
-        if port in self.scope.ports:
-            return self.scope.ports[port]
-        if port:
-            self.outside.add(f"{UNNAMED} at port {port}")
-        return None
 
 
 def _paths(tid: int, kind: Kind, arguments: Sequence[int]) -> list[str]:
@@ -202,19 +198,24 @@ def _paths(tid: int, kind: Kind, arguments: Sequence[int]) -> list[str]:
             return [_absolute(tid, arguments[at + n], arguments[at + n + 1]) for n in (0, 2)]
 
 
-def _mapped_file(tid: int, address: int) -> str:
-    """The file that is mapped at ``address``; empty where there is none."""
+def mapped_files(tid: int, address: int, size: int, *, shared: bool = False) -> list[str]:
+    """The files that are mapped in ``size`` bytes from ``address`` on, each once.
+
+    With ``shared`` only those of mappings in which stores go to the file.
+    """
+    found: dict[str, None] = {}
     try:
         with open(f"/proc/{tid}/maps", encoding="utf-8", errors="surrogateescape") as lines:
             for line in lines:
-                span, _, _, _, _, *path = line.rstrip("\n").split(maxsplit=5)
+                span, flags, _, _, _, *path = line.rstrip("\n").split(maxsplit=5)
                 first, _, end = span.partition("-")
-                if int(first, 16) <= address < int(end, 16):
-                    name = path[0].removesuffix(" (deleted)") if path else ""
-                    return name if name.startswith("/") else ""
+                if int(first, 16) < address + size and address < int(end, 16):
+                    name = path[0].removesuffix(_DELETED) if path else ""
+                    if name.startswith("/") and (flags[3] == "s" or not shared):
+                        found[name] = None
     except OSError:
         pass
-    return ""
+    return list(found)
 
 
 def _creates(tid: int, how: int) -> bool:
@@ -241,14 +242,21 @@ def _descriptor_path(tid: int, number: int) -> str:
 
 def is_synced(tid: int, kind: Kind, descriptor: int) -> bool:
     """Whether the call writes to a descriptor that was opened with O_SYNC or O_DSYNC."""
-    if kind.shape not in {"write", "writev"}:
-        return False
+    return kind.shape in {"write", "writev"} and bool(_flags(tid, descriptor) & _O_DSYNC)
+
+
+def is_writable(tid: int, descriptor: int) -> bool:
+    """Whether a descriptor is open for writing."""
+    return bool(_flags(tid, descriptor) & os.O_ACCMODE)
+
+
+def _flags(tid: int, descriptor: int) -> int:
     try:
         with open(f"/proc/{tid}/fdinfo/{descriptor & 0xFFFFFFFF}", encoding="ascii") as lines:
             flags = next((line for line in lines if line.startswith("flags:")), "flags: 0")
     except OSError:
-        return False
-    return bool(int(flags.split()[1], 8) & _O_DSYNC)
+        return 0
+    return int(flags.split()[1], 8)
 
 
 def _link(path: str) -> str:

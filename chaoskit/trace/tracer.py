@@ -17,10 +17,14 @@ from dataclasses import dataclass, field
 from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE, UNMOVED, ptrace
 from chaoskit.trace import filter as seccomp
 from chaoskit.trace.abi import Abi, Kind
+from chaoskit.trace.aside import Aside
 from chaoskit.trace.clock import Asked, Clock
+from chaoskit.trace.cuts import cuts_of, vectors
 from chaoskit.trace.naming import Names, Scope, Target, is_synced
+from chaoskit.trace.outside import Outside, Settle
 from chaoskit.trace.pieces import Pieces
 from chaoskit.trace.ptrace import Entered
+from chaoskit.trace.strangers import Strangers
 
 _STOPPING = {
     getattr(signal, name)
@@ -54,10 +58,16 @@ class Wishes:
     exits: bool = False
     tell: bool = False
 
+    @property
+    def light(self) -> bool:
+        """Only for whom the task reaches; none of its calls is a point."""
+        return not (self.hold or self.exits or self.tell)
+
 
 @dataclass(slots=True)
 class _Thread:
-    """One thread of the task. ``running`` until it is known to stand still.
+    """One thread of the task. ``running`` until it is known to stand still. ``then`` takes the
+    result of a call that is no point, once it is made.
 
     ``who`` names its process: which thread of a pool takes a job is chance, so threads have no
     names of their own.
@@ -71,16 +81,26 @@ class _Thread:
     call: _Call | None = None
     pieces: Pieces | None = None
     asked: Asked | None = None
+    then: Settle | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call that a thread is making; ``synced``: what it writes is durable at once."""
+    """A call that a thread is making.
+
+    Args:
+        text: of its point.
+        kind: what it is.
+        target: what it acts on.
+        synced: what it writes is durable at once.
+        cuts: how many of its bytes a kill can leave, if not all or none.
+    """
 
     text: str
     kind: Kind
     target: Target
     synced: bool = False
+    cuts: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -104,6 +124,9 @@ class Tracer:
     clock: Clock | None = None
     _kinds: dict[int, Kind] = field(init=False)
     _names: Names = field(init=False)
+    _outside: Outside = field(init=False)
+    _strangers: Strangers = field(init=False)
+    _aside: Aside = field(init=False)
     _threads: dict[int, _Thread] = field(default_factory=dict)
     _early: dict[int, int] = field(default_factory=dict)
     _births: Counter[str] = field(default_factory=Counter)
@@ -116,6 +139,11 @@ class Tracer:
     def __post_init__(self) -> None:
         self._kinds = self.abi.kinds()
         self._names = Names(self.scope)
+        self._outside = Outside(self.scope.quiet)
+        self._strangers = Strangers(
+            self.scope.ports, self.scope.quiet, self.scope.allowed, self._processes
+        )
+        self._aside = Aside(self.abi, self._names, self._outside, self._strangers, self._mapped)
         for text in self.wishes.hold:
             call, is_short, cut = text.partition(_SHORT)
             if is_short:
@@ -170,8 +198,11 @@ class Tracer:
 
     def notes(self) -> Iterable[tuple[str, str]]:
         """What limits the claim of this trace, in pairs of what and where; sorted."""
-        outside = {(OUTSIDE, path) for path in self._names.outside if "__pycache__" not in path}
-        return sorted(self._noted | outside)
+        outside = {(OUTSIDE, path) for path in self._outside.paths if "__pycache__" not in path}
+        return sorted(self._noted | self._aside.noted | outside | self._strangers.notes())
+
+    def _processes(self) -> set[int]:
+        return {thread.process for thread in self._threads.values()}
 
     # One stop.
 
@@ -217,7 +248,7 @@ class Tracer:
 
     def _executed(self, thread: _Thread, former: int) -> None:
         """A process runs another program: its other threads are gone, and said nothing."""
-        thread.call = thread.pieces = thread.asked = None
+        thread.call = thread.pieces = thread.asked = thread.then = None
         thread.waits_for_child = False
         if self.clock is not None:
             try:
@@ -240,20 +271,46 @@ class Tracer:
             if thread.asked is not None:
                 self._finish(thread)
                 return
-        kind = self._kinds.get(entered.number) if entered is not None else None
-        if entered is None or kind is None or entered.data == seccomp.FOREIGN:
-            if entered is not None and entered.data == seccomp.FOREIGN:
-                self._noted.add((FOREIGN, str(entered.number)))
+        thread.then = None
+        if entered is None:
+            self._run(thread)
+        elif entered.data == seccomp.FOREIGN:
+            self._noted.add((FOREIGN, str(entered.number)))
+            self._run(thread)
+        elif entered.number in self._aside:
+            self._then(thread, self._aside.entering(thread.tid, entered))
+        elif entered.number in self._kinds:
+            self._entered(thread, self._kinds[entered.number], entered)
+        else:
+            self._run(thread)
+
+    def _entered(self, thread: _Thread, kind: Kind, entered: Entered) -> None:
+        """A call is about to be made that may count."""
+        answer = self._strangers.answer(thread.tid, kind, entered)
+        if answer is not None:
+            ptrace.skip_call(thread.tid, self.abi, answer)
+        if answer is not None or self.wishes.light:
             self._run(thread)
             return
         target = self._names.of(thread.tid, kind, entered)
-        if target is not None and kind.shape == "map":
-            self._mapped(target)
-            target = None
-        if target is None:
+        if kind.shape == "map":
+            self._then(thread, self._aside.maps(thread.tid, kind, target, entered))
+        elif target is not None:
+            self._outside.moved_on()
+            self._outside.moved(kind, target.paths, self._names.elsewhere)
+            self._counted(thread, kind, target, entered)
+        else:
+            paths = self._names.elsewhere
+            self._then(thread, self._outside.entering(thread.tid, kind, entered, paths))
+
+    def _then(self, thread: _Thread, settle: Settle | None) -> None:
+        """Let a call be made that is no point, and look at its result if ``settle`` asks for it."""
+        thread.then = settle
+        if settle is None:
             self._run(thread)
-            return
-        self._counted(thread, kind, target, entered)
+        else:
+            thread.call = thread.pieces = None
+            self._finish(thread)
 
     def _mapped(self, target: Target) -> None:
         """Stores into this file are no calls, and move no time stamp; said at once."""
@@ -268,18 +325,26 @@ class Tracer:
         self._counts[base] += 1
         text = f"{base}#{self._counts[base]}"
         synced = self.wishes.exits and is_synced(thread.tid, kind, entered.arguments[0])
-        call = thread.call = _Call(text, kind, target, synced)
-        cuts = [cut for cut in self._cuts.get(text, ()) if 0 < cut < target.bytes]
-        thread.pieces = Pieces.of(entered, kind, cuts) if kind.shape == "write" and cuts else None
+        told = self.wishes.tell and bool(target.paths)
+        cuts = cuts_of(thread.tid, kind, entered) if told else ()
+        call = thread.call = _Call(text, kind, target, synced, cuts)
+        thread.pieces = self._pieces_of(thread, kind, entered, text)
         if text in self.wishes.hold:
             self._hold(thread, "before", 0)
             return
         if self.wishes.tell:
-            self._tell(call, "before", held=False, result=0)
+            self._tell(thread, call, "before", held=False, result=0)
         if thread.pieces is not None or self._stops_after(call):
             self._finish(thread)
         else:
             self._run(thread)
+
+    def _pieces_of(self, thread: _Thread, kind: Kind, entered: Entered, text: str) -> Pieces | None:
+        """The pieces of a call that is to be cut short somewhere."""
+        if text not in self._cuts:
+            return None
+        buffers = vectors(thread.tid, entered) if kind.shape == "writev" else ()
+        return Pieces.of(entered, kind, self._cuts[text], buffers)
 
     def _stops_after(self, call: _Call) -> bool:
         return self.wishes.exits or f"{call.text}+after" in self.wishes.hold
@@ -288,12 +353,16 @@ class Tracer:
         """Let a call be made, or the next piece of it, and stop when that is done."""
         pieces = thread.pieces
         if pieces is not None and not pieces.done:
-            ptrace.set_words(thread.tid, self.abi.words, pieces.words(self.abi))
+            if _placed(thread.tid, pieces.memory()):
+                ptrace.set_words(thread.tid, self.abi.words, pieces.words(self.abi))
+            else:
+                thread.pieces = None  # it cannot be cut: the vectors stand where nobody can write
         thread.running = True
         ptrace.finish_call(thread.tid)
 
     def _next_piece(self, thread: _Thread, pieces: Pieces) -> None:
         """Let a thread that has made a piece of a call make the call again, for the next one."""
+        _placed(thread.tid, pieces.memory())
         ptrace.set_words(
             thread.tid, self.abi.words, pieces.words(self.abi) | pieces.again(self.abi)
         )
@@ -304,6 +373,9 @@ class Tracer:
         if asked is not None and self.clock is not None:
             self.clock.left(thread.tid, asked, ptrace.result(thread.tid))
         call, pieces = thread.call, thread.pieces
+        then, thread.then = thread.then, None
+        if then is not None:
+            then(ptrace.result(thread.tid))
         if call is None:
             self._run(thread)
             return
@@ -313,6 +385,7 @@ class Tracer:
             return
         if pieces is not None:
             result = pieces.whole(result)
+            _placed(thread.tid, pieces.memory_restored())
             ptrace.set_words(thread.tid, self.abi.words, pieces.restored(self.abi, result))
             thread.pieces = None
         if self._stops_after(call) and result not in _COMES_AGAIN:
@@ -326,7 +399,7 @@ class Tracer:
         assert thread.call is not None
         self._held = thread
         self._stop_the_others(thread)
-        self._tell(thread.call, side, held=True, result=result, cut=cut)
+        self._tell(thread, thread.call, side, held=True, result=result, cut=cut)
 
     def _stop_the_others(self, held: _Thread) -> None:
         """Bring every other thread to a stop; what it stops for is looked at after `go`."""
@@ -357,12 +430,23 @@ class Tracer:
         except OSError:
             return False
 
-    def _tell(self, call: _Call, side: str, *, held: bool, result: int, cut: int = 0) -> None:
+    def _tell(  # noqa: PLR0913 - all that is known of a stop
+        self,
+        thread: _Thread,
+        call: _Call,
+        side: str,
+        *,
+        held: bool,
+        result: int,
+        cut: int = 0,
+    ) -> None:
         message: dict[str, object] = {
             "call": call.text,
             "side": side,
             "sends": call.target.sends,
             "bytes": call.target.bytes,
+            "cuts": call.cuts,
+            "program": ptrace.program(thread.process) if thread.who else "",
             "alone": len(self._threads) == 1,
             "held": held,
             "name": call.kind.name,
@@ -381,3 +465,8 @@ def _program(pid: int) -> str:
     with suppress(OSError):
         return os.readlink(f"/proc/{pid}/exe")
     return "a program"
+
+
+def _placed(tid: int, content: tuple[int, bytes] | None) -> bool:
+    """Put what a piece needs into the task's memory; False: that cannot be done."""
+    return content is None or ptrace.set_memory(tid, *content)

@@ -17,6 +17,8 @@ from chaoskit.model.events import AttemptEnded, AttemptStarted, How, TraceNoted
 from chaoskit.model.schedule import Fault
 from chaoskit.model.secrets import without_secrets
 from chaoskit.probe import lines, where
+from chaoskit.trace import UNSEEN
+from chaoskit.trace.abi import NO_TABLES, this_abi
 from chaoskit.trial.beside import TAIL_CHARACTERS, overtake, run_twin
 from chaoskit.trial.output import Output
 from chaoskit.trial.state import TrialState
@@ -235,14 +237,17 @@ class Attempt:
         conduct, watch = self._state.conduct, self._first
         if self._unseen:
             return None  # the tracer follows one runner only
-        exits = self._state.durable is not None
-        if not (watch.calls or conduct.calls or exits or conduct.skip_sleeps):
+        if this_abi() is None:
+            self._state.recorder.add(TraceNoted(watch.attempt, UNSEEN, NO_TABLES))
             return None
+        exits = self._state.durable is not None
+        needed = bool(watch.calls or exits or conduct.skip_sleeps)  # else for strangers only
         return self._stage.scope.request(
             watch.calls,
             conduct.varying,
             exits=exits,
-            tell=conduct.calls or self._looker is not None,  # what changes is to be known
+            # What changes is to be known to who looks.
+            tell=conduct.calls or (needed and self._looker is not None),
             skip_sleeps=conduct.skip_sleeps,
         )
 

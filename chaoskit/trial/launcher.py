@@ -30,7 +30,6 @@ Words on the socket, one JSON object a line:
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import json
 import os
@@ -45,7 +44,7 @@ from contextlib import suppress
 
 from chaoskit.probe import lines, where
 from chaoskit.probe.clock import SHIFT_VARIABLE
-from chaoskit.trace import UNMOVED
+from chaoskit.trace import UNMOVED, UNSEEN
 from chaoskit.trace import filter as seccomp
 from chaoskit.trace.abi import this_abi
 from chaoskit.trace.clock import Clock
@@ -53,9 +52,9 @@ from chaoskit.trace.naming import Scope
 from chaoskit.trace.tracer import Tracer, Wishes
 from chaoskit.trial import files
 from chaoskit.trial.overlay import Overlays, drop_rights
+from chaoskit.trial.runners import PR_SET_PDEATHSIG, multiply, prctl
 from chaoskit.trial.task_modules import Task, load_task, modules_of
 
-_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 _NOT_OURS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
@@ -93,7 +92,7 @@ class Launcher:
 
     def serve(self) -> Task | None:
         """Serve until the supervisor goes (None), or, in a forked child, return its task."""
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        prctl(_PR_SET_CHILD_SUBREAPER, 1)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write.fileno(), warn_on_full_buffer=False)
         for number in _NOT_OURS:  # these are the supervisor's to handle; we go when it goes
@@ -214,15 +213,15 @@ class Launcher:
         else:
             self._leader, self._leaders, self._tracer = pid, {pid}, None
         why = ""
-        try:
-            if wished is not None or (shift_ns and this_abi() is not None):
-                self._trace(pid, wished, shift_ns)
-                os.write(start_write, _TRACED)
-        except OSError as refused:
-            if wished is not None:
-                os.kill(pid, signal.SIGKILL)
-                why = f"the kernel does not let us trace: {refused.strerror}"
+        followed, refused = self._follow(pid, wished, shift_ns)
+        if followed:
+            os.write(start_write, _TRACED)
+        elif refused and not _is_optional(wished):
+            os.kill(pid, signal.SIGKILL)
+            why = refused
         self._say({"born": pid})
+        if refused and wished is not None:
+            self._say({"noted": UNSEEN, "detail": refused})
         for descriptor in (output, start_read, failure_write, start_write):
             os.close(descriptor)
         if not why:
@@ -237,7 +236,7 @@ class Launcher:
     def _be(self, message: dict[str, object], failure: int, *, traced: bool) -> Task:
         """In the child: the task to be; a command takes this process's place."""
         if message["runners"] != 1:
-            _multiply(int(str(message["runners"])), failure)
+            multiply(int(str(message["runners"])), failure)
         argv = message["argv"]
         if argv is None:
             where.start()
@@ -247,7 +246,7 @@ class Launcher:
             if traced:
                 seccomp.install(_filter_code(message["trace"], shift_ns))
         except OSError as refused:
-            if message["trace"] is not None:
+            if not _is_optional(message["trace"]):
                 os.write(failure, str(refused.strerror).encode())
                 os._exit(127)
             traced = False
@@ -259,11 +258,23 @@ class Launcher:
         os.close(failure)
         return load_task(*self._source, str(message["change"]))
 
+    def _follow(self, pid: int, wished: object, shift_ns: int) -> tuple[bool, str]:
+        """Whether the child that waits for it is traced; and why not, where that was wished."""
+        if this_abi() is None or (wished is None and not shift_ns):
+            return False, ""
+        if _is_optional(wished) and not seccomp.works():
+            return False, "the kernel has no seccomp filters"
+        try:
+            self._trace(pid, wished, shift_ns)
+        except OSError as refused:
+            return False, f"the kernel does not let us trace: {refused.strerror}"
+        return True, ""
+
     def _trace(self, pid: int, wished: object, shift_ns: int) -> None:
         """Begin to trace the child that waits for it: as ``wished``, or for its clock alone."""
         if self._tracer is None:
             abi = this_abi()
-            assert abi is not None, "the supervisor asks only where it can be done"
+            assert abi is not None, "asked before"
             clock = Clock(abi, shift_ns) if shift_ns else None
             scope, wishes = _asked_for(wished)
             self._tracer = Tracer(abi, scope, wishes, self._say, self._ended, clock)
@@ -306,7 +317,7 @@ class Launcher:
         self._wake_read.close()
         self._wake_write.close()
         os.setsid()
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.dup2(output, 1)
@@ -381,42 +392,9 @@ def _reap_all() -> None:
             pass
 
 
-def _multiply(runners: int, failure: int) -> None:
-    """Go on as so many processes, let go at the same moment; this one waits for all of them.
-
-    It ends with 0 if one of them did, otherwise with the highest status, and with 1 where all were
-    ended by a signal. Whoever asks it to stop asks all of them.
-    """
-    asked = {signal.SIGTERM, signal.SIGINT}
-    # Held back and waited for: a handler would be late for a signal that comes just before a wait.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*asked, signal.SIGCHLD})
-    gate_read, gate_write = os.pipe()
-    pids = []
-    for _ in range(runners):
-        pid = os.fork()
-        if pid == 0:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            os.close(gate_write)
-            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            os.read(gate_read, 1)
-            os.close(gate_read)
-            return
-        pids.append(pid)
-
-    for descriptor in (failure, gate_read, gate_write):
-        os.close(descriptor)
-    codes: list[int] = []
-    while pids:
-        number = signal.sigwait({*asked, signal.SIGCHLD})
-        if number in asked:
-            for pid in pids:  # one that is not waited for yet keeps its pid
-                os.kill(pid, number)
-        for pid in tuple(pids):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                codes.append(os.waitstatus_to_exitcode(status))
-                pids.remove(pid)
-    os._exit(0 if 0 in codes else max(1, *codes))
+def _is_optional(wished: object) -> bool:
+    """Whether an attempt may begin although it is not traced."""
+    return wished is None or bool(_dict(wished)["optional"])
 
 
 def _asked_for(wished: object) -> tuple[Scope, Wishes]:
@@ -429,6 +407,7 @@ def _asked_for(wished: object) -> tuple[Scope, Wishes]:
         {int(str(k)): str(v) for k, v in _dict(words["ports"]).items()},
         tuple(map(str, _list(words["quiet"]))),
         tuple(map(str, _list(words["varying"]))),
+        tuple(map(str, _list(words["allowed"]))),
     )
     wishes = Wishes(
         hold=frozenset(map(str, _list(words["hold"]))),
@@ -441,9 +420,13 @@ def _asked_for(wished: object) -> tuple[Scope, Wishes]:
 def _filter_code(wished: object, shift_ns: int) -> bytes:
     abi = this_abi()
     assert abi is not None, "only what is traced is filtered"
-    skip_sleeps = wished is not None and bool(_dict(wished)["skip_sleeps"])
+    words = {} if wished is None else _dict(wished)
     return seccomp.program(
-        abi, changes=wished is not None, skip_sleeps=skip_sleeps, clock=bool(shift_ns)
+        abi,
+        changes=wished is not None,
+        light=not (words.get("hold") or words.get("exits") or words.get("tell")),
+        skip_sleeps=bool(words.get("skip_sleeps")),
+        clock=bool(shift_ns),
     )
 
 
@@ -458,11 +441,6 @@ def _execute(argv: list[str], failure: int) -> None:
             hint = " (a relative path: it is looked for from the task's working directory)"
         os.write(failure, f"{argv[0]}: {error.strerror}{hint}".encode() + _END)
     os._exit(127)
-
-
-def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
 def _list(value: object) -> list[object]:

@@ -83,6 +83,7 @@ def load(target: Target, take: int | None = None) -> Loaded:
             contract=spec.contract,
             behaviours=spec.behaviours,
             tables=spec.tables,
+            allow=spec.allow,
             timeout_s=spec.timeout_s,
         )
         return Loaded(scenario, target, None, DEFAULT_NAME, Path.cwd(), take, spec.typed)

@@ -150,7 +150,9 @@ class Stage:
             folder.mkdir()
             known[service.name] = await service.start(observer, ServiceSettings(folder, 0, options))
         self.addresses = self._join(known)
-        self.scope = TraceScope.of(workspace, known, everywhere=self.view is not None)
+        self.scope = TraceScope.of(
+            workspace, known, scenario.allow, everywhere=self.view is not None
+        )
         self.world = World(workspace, self.services, self.view)
         self.world.begins_here()
         self.circumstances = Circumstances(scenario, self.services, workspace)

@@ -251,6 +251,8 @@ class Watch:
                     sends=traced.sends,
                     bytes=traced.bytes,
                     alone=traced.alone,
+                    cuts=traced.cuts,
+                    program=traced.program,
                 )
             )
         self._look_at(point)

@@ -145,6 +145,7 @@ def test_a_run_falls_back_and_says_so(machine: Machine, denied: str) -> None:
     assert "mechanisms windows, crossings, lines" in out
     assert "moments between two system calls" in out
     assert "blind to what happens between two requests" in out
+    assert "connections to servers that are no service: they were not seen (the kernel" in out
     report = machine.report()
     assert report["mechanisms"] == ["windows", "crossings", "lines"]
     findings = report["findings"]

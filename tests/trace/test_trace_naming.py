@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from chaoskit.model.points import CallPoint, parse_point
 from chaoskit.trace import OUTSIDE
 from chaoskit.trace.abi import ABIS
-from chaoskit.trace.naming import UNNAMED, Names, Scope, Target, _encoded
+from chaoskit.trace.naming import Names, Scope, Target, _encoded
 from chaoskit.trace.ptrace import Entered
 
 ABI = ABIS["x86_64"]
@@ -347,29 +347,21 @@ def test_what_nobody_sees_afterwards_does_not_count(asked: Asked, opened: ExitSt
     for number in (writing, anonymous, event, main, terminal, nothing, 4095, MINUS_ONE):
         for call in ("write", "writev", "fsync", "sendto", "ftruncate"):
             assert asked(call, number, b"", 1) is None, (call, number)
-    assert asked.names.outside == set()
 
 
-def test_changes_elsewhere_are_noted(asked: Asked, opened: ExitStack) -> None:
-    """They make no points, but whoever restores the world must know of them."""
+def test_files_elsewhere_are_named_and_make_no_points(asked: Asked, opened: ExitStack) -> None:
+    """Whoever restores the world must know of them; of a file without a name nobody must."""
     elsewhere = asked.work / "elsewhere"
     file = descriptor(opened, elsewhere / "a", CREATE)
     assert asked("write", file, b"", 1) is None
-    assert asked("unlink", str(elsewhere / "b")) is None
-    assert asked("mkdir", "/dev/shm/shared", 0o700) is None
-    assert asked("unlink", str(asked.work / "harness" / "probe")) is None
-    assert asked("unlink", "/dev/shm/harness/probe") is None
-    assert asked("openat", AT_FDCWD, "/dev/null", CREATE) is None
-    assert asked("openat", AT_FDCWD, "/proc/self/oom_score_adj", CREATE) is None
-    noted = {str(elsewhere / "a"), str(elsewhere / "b"), "/dev/shm/shared"}
-    assert asked.names.outside == noted
-
-
-def test_semaphores_are_not_noted(asked: Asked) -> None:
-    """glibc makes a named semaphore as a file in shared memory, and takes its name away again."""
-    assert asked("unlink", "/dev/shm/sem.mp-1x2y3z") is None
-    assert asked("link", "/dev/shm/sem.Ab12Cd", "/dev/shm/sem.mp-1x2y3z") is None
-    assert asked.names.outside == set()
+    assert list(asked.names.elsewhere) == [str(elsewhere / "a")]
+    (elsewhere / "a").unlink()
+    assert asked("write", file, b"", 1) is None
+    assert not list(asked.names.elsewhere)
+    assert asked("rename", str(elsewhere / "b"), "/c") is None
+    assert list(asked.names.elsewhere) == [str(elsewhere / "b"), "/c"]
+    assert asked("unlink", "a") is not None
+    assert not list(asked.names.elsewhere)
 
 
 def test_a_call_that_names_nothing_counts_for_everything(asked: Asked) -> None:
@@ -426,11 +418,30 @@ def test_a_connection_is_called_by_its_service(
     assert asked.name("sendto", copy, b"", 1) == "shop"
 
 
-def test_an_unknown_service_is_noted_and_makes_no_points(asked: Asked, opened: ExitStack) -> None:
-    """A port at which nobody of ours listens is outside, whatever was sent there before."""
+def test_a_port_of_nobody_or_of_another_machine_makes_no_points(
+    asked: Asked, opened: ExitStack
+) -> None:
+    """Only where it is this machine's is the port that of the service."""
     other = connected(asked, opened, 8)
     assert asked("sendto", other, b"", 1) is None
-    assert asked.names.outside == {f"{UNNAMED} at port 8"}
+    far = opened.enter_context(closing(socket.socket())).fileno()
+    address = struct.pack("=H", socket.AF_INET) + struct.pack("!H", 7) + bytes([192, 0, 2, 1] * 3)
+    assert asked("connect", far, address, len(address)) is None
+    assert asked("sendto", far, b"", 1) is None
+
+
+def test_a_socket_in_the_work_folder_is_called_by_its_file(asked: Asked, opened: ExitStack) -> None:
+    """Binding it makes a file; binding a port, or an abstract name, makes none."""
+    number = opened.enter_context(closing(socket.socket(socket.AF_UNIX))).fileno()
+    family = struct.pack("=H", socket.AF_UNIX)
+    state = asked.work / "state"
+    for path in (b"sub/control.sock", os.fsencode(state / "sub/control.sock") + b"\0"):
+        found = asked("bind", number, family + path, 2 + len(path))
+        assert found == Target("sub/control.sock", (str(state / "sub/control.sock"),))
+    for path in (b"\0abstract", b"", b"/elsewhere.sock"):
+        assert asked("bind", number, family + path, 2 + len(path)) is None
+    address = struct.pack("=H", socket.AF_INET) + struct.pack("!H", 7) + bytes(12)
+    assert asked("bind", number, address, len(address)) is None
 
 
 def test_a_socket_that_is_connected_elsewhere_forgets_its_service(
@@ -457,4 +468,3 @@ def test_sockets_between_processes_do_not_count(asked: Asked, opened: ExitStack)
     assert asked("connect", lone, 0, 16) is None
     for number in (ours.fileno(), lone, local):
         assert asked("sendto", number, b"", 1) is None
-    assert asked.names.outside == set()

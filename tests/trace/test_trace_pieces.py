@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chaoskit.trace.abi import ABIS, Abi, Kind
@@ -72,6 +74,8 @@ def test_all_pieces_together_are_the_call(machine: str, call: str, data: st.Data
     thread = Machine(abi, call, size, place)
     kind = Kind("pwrite" if places else call, "write")
     pieces = Pieces.of(thread.entered, kind, cuts)
+    assert pieces is not None
+    assert pieces.memory() is pieces.memory_restored() is None
     assert not pieces.is_next(thread.entered)
     thread.change(pieces.words(abi))
     met, left = [], most
@@ -96,3 +100,48 @@ def test_all_pieces_together_are_the_call(machine: str, call: str, data: st.Data
     if abi.number != abi.result:
         expected[abi.number] = thread.number
     assert thread.registers == expected
+
+
+@given(st.data())
+def test_all_pieces_of_a_vector_are_the_vector(data: st.DataObject) -> None:
+    """Whatever its buffers and the cuts: the pieces are its bytes in their order, each piece within
+    the buffers, and afterwards they stand as they stood.
+    """
+    lengths = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=6))
+    size = sum(lengths)
+    assume(size > 1)
+    cuts = data.draw(st.sets(st.integers(1, size - 1), min_size=1, max_size=4))
+    buffers = [(1000 * (number + 1), length) for number, length in enumerate(lengths)]
+    entered = Entered(20, (FILE, BUFFER, len(buffers), 50, 0, 0), 0, POINTER)
+    places = data.draw(st.booleans())
+    kind = Kind("pwritev" if places else "writev", "writev")
+    pieces = Pieces.of(entered, kind, cuts, buffers)
+    assert pieces is not None
+    abi, written, done = ABIS["x86_64"], [], 0
+    while True:
+        words = pieces.words(abi)
+        _, vector, count, place, *_ = (words[word] for word in abi.arguments)
+        assert place == (50 + done if places else 50)
+        memory = pieces.memory()
+        assert memory is not None
+        assert memory[0] == BUFFER
+        listed = list(struct.iter_unpack("=QQ", memory[1]))
+        chosen = listed[(vector - BUFFER) // 16 :][:count]
+        written += [address + at for address, length in chosen for at in range(length)]
+        result = sum(length for _, length in chosen)
+        done += result
+        if not pieces.reaches_a_cut(result):
+            break
+    assert written == [address + at for address, length in buffers for at in range(length)]
+    restored = pieces.memory_restored()
+    assert restored is not None
+    assert list(struct.iter_unpack("=QQ", restored[1])) == buffers
+    assert pieces.whole(0) == size
+
+
+@pytest.mark.parametrize("cuts", [(), (0,), (10,), (11, 5000)])
+def test_a_cut_that_is_not_inside_makes_no_pieces(cuts: tuple[int, ...]) -> None:
+    """Before the first byte and after the last one a call is whole."""
+    entered = Entered(1, (FILE, BUFFER, 10, 0, 0, 0), 0, POINTER)
+    assert Pieces.of(entered, Kind("write", "write"), cuts) is None
+    assert Pieces.of(entered, Kind("sendmsg", "fd"), (5,)) is None

@@ -184,6 +184,7 @@ def _words(body: Body, asked: Mapping[int, RequestReceived]) -> Iterator[str]:
         yield "" if body.delivered else "nobody was there to read it"
     elif isinstance(body, CallSeen):
         yield body.call
+        yield f"by {plain(body.program)}" if body.program else ""
         yield f"{body.bytes} bytes" if body.bytes else ""
         yield "sends to a service" if body.sends else ""
     elif isinstance(body, StepReported):
