@@ -53,6 +53,6 @@ def multiply(runners: int, failure: int) -> None:
 
 
 def prctl(option: int, value: int) -> None:
-    """Set an attribute of this process, where there is prctl(2)."""
+    """Set an attribute of this process; nothing is done on systems without that call."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
