@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from chaoskit.campaign.baselines import LOOSE
+from chaoskit.campaign.baselines import put_all_loose
 from chaoskit.campaign.bounding import BOUNDED, OTHERWISE
 from chaoskit.campaign.judging import judge_again
 from chaoskit.campaign.options import Options, Shard
@@ -22,7 +22,7 @@ from chaoskit.model.errors import UsageError
 from chaoskit.model.schedule import Schedule, parse_schedule
 
 COMPLETE = "complete"
-_COPIED = ("forked", "settled", "restorable", "real", "points.total", LOOSE)
+_COPIED = ("forked", "settled", "restorable", "real", "points.total")
 _ELSEWHERE = ("shard", "jobs", "runs", "work_root", "fresh")
 
 
@@ -181,6 +181,7 @@ def _fill(whole: Store, parts: Sequence[_Part]) -> None:
         value = first.store.get(key)
         if value is not None:
             whole.put(key, value)
+    put_all_loose(whole, [part.store for part in parts])
     ways = [part.store.get("resumes") or "" for part in parts]
     whole.put("resumes", BOUNDED if BOUNDED in ways else ways[0])
     for otherwise in filter(None, (part.store.get(OTHERWISE) for part in parts)):

@@ -62,9 +62,9 @@ def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
         )
 
 
-def doubts(store: Store) -> tuple[str, ...]:
+def doubts(store: Store, options: Options) -> tuple[str, ...]:
     """Why what a campaign says is not to be believed, whatever its trials showed."""
-    lost = why_unknown(store)
+    lost = why_unknown(store, options.reached)
     return (*((lost,) if lost else ()), *_bounded(store))
 
 

@@ -86,6 +86,7 @@ def _valued(options: Options) -> list[tuple[str, object, object]]:
         ("--kill", options.kill, "tree"),
         ("--faults", ",".join(options.faults), ""),
         ("--max-points", options.max_points, None),
+        ("--reached", options.reached, 100),
         ("--max-time", options.max_time_s, None),
         ("--timeout", options.timeout_s, None),
         ("--soak", None if options.soak_s is None else f"{options.soak_s:g}s", None),
