@@ -27,8 +27,10 @@ FURTHER = 3
 
 SHOWN_MOST = 3
 
-LOOSE = "points.loose"
-"""Under which name the store keeps the points that only some baselines passed."""
+STEADY, LOOSE = "points.steady", "points.loose"
+"""Under which names the store keeps the points that all baselines passed, and that only some did;
+nothing where all passed the same.
+"""
 
 Teach = Callable[[Sequence[History]], Expectation]
 Baselines = tuple[History, History, Expectation]
@@ -58,14 +60,29 @@ def learnt(
         expectation = teach(runs)
         named = [renamed(run, expectation.varying) for run in runs]
         loose = sweep(named, mechanisms)[1]
-    store.put(LOOSE, msgspec.json.encode([*map(str, loose)]).decode())
+    if loose:
+        store.put(STEADY, _texts(sweep(named, mechanisms)[0]))
+        store.put(LOOSE, _texts(loose))
     return named[0], named[1], expectation
 
 
 def loose_of(store: Store) -> list[Point]:
     """The points that only some baselines passed."""
-    texts = msgspec.json.decode(store.get(LOOSE) or "[]", type=list[str])
-    return [*map(parse_point, texts)]
+    return _points(store.get(LOOSE))
+
+
+def _texts(points: Sequence[Point]) -> str:
+    return msgspec.json.encode([*map(str, points)]).decode()
+
+
+def _points(texts: str | None) -> list[Point]:
+    return [*map(parse_point, msgspec.json.decode(texts or "[]", type=list[str]))]
+
+
+def put_all_loose(whole: Store, parts: Sequence[Store]) -> None:
+    """Of a campaign in parts: what only some baselines of any part passed."""
+    points = dict.fromkeys(point for part in parts for point in loose_of(part))
+    whole.put(LOOSE, _texts([*points]))
 
 
 def found(
@@ -73,8 +90,7 @@ def found(
 ) -> list[Point]:
     """Every point that a baseline passed, those that all of them did in order and first."""
     loose = loose_of(store)
-    some = set(loose)
-    return [p for p in sweep((first, second), mechanisms)[0] if p not in some] + loose
+    return _points(store.get(STEADY)) + loose if loose else sweep((first, second), mechanisms)[0]
 
 
 def loose_point(schedule: Schedule, loose: AbstractSet[Point]) -> Point | None:
@@ -93,8 +109,13 @@ def lost_of(store: Store) -> list[Point]:
     return list(dict.fromkeys(point for point in lost if point is not None))
 
 
-def why_unknown(store: Store) -> str:
-    """Why the verdict is UNKNOWN for what was lost; empty: it need not be."""
+def why_unknown(store: Store, reached: int) -> str:
+    """Why the verdict is UNKNOWN for what was lost; empty: it need not be.
+
+    Args:
+        store: the campaign.
+        reached: how many per cent of the points that hold state must have come.
+    """
     survey = store.survey()
     lost = lost_of(store)
     if survey is None or not lost:
@@ -103,13 +124,16 @@ def why_unknown(store: Store) -> str:
     services = {body.service for body in requests}
     asking = {(body.service, body.operation) for body in requests if body.wants is not None}
     bad = [str(point) for point in lost if _holds_state(point, services, asking)]
-    if not bad:
+    alone = (parse_schedule(trial.schedule).alone for trial in store.trials())
+    every = {fault.point for fault in alone if fault is not None} | {*lost}
+    seen = sum(_holds_state(point, services, asking) for point in every)
+    if not bad or 100 * (seen - len(bad)) >= reached * seen:
         return ""
     more = f" and {len(bad) - SHOWN_MOST} more" if len(bad) > SHOWN_MOST else ""
     return (
         f"{counted(len(bad), 'point')} that a baseline run passed did not come again, where the "
         f"task changes what it resumes from: {', '.join(bad[:SHOWN_MOST])}{more}; what it does "
-        "differs from run to run"
+        "differs from run to run (--reached says how many per cent must come)"
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from chaoskit.campaign.baselines import LOOSE
+from chaoskit.campaign.baselines import put_all_loose
 from chaoskit.campaign.judging import judge_again
 from chaoskit.campaign.options import Options, Shard
 from chaoskit.campaign.sharding import CAMPAIGN, plan_of_all, share_of
@@ -21,7 +21,7 @@ from chaoskit.model.errors import UsageError
 from chaoskit.model.schedule import Schedule, parse_schedule
 
 COMPLETE = "complete"
-_COPIED = ("forked", "settled", "restorable", "real", "points.total", LOOSE)
+_COPIED = ("forked", "settled", "restorable", "real", "points.total")
 _ELSEWHERE = ("shard", "jobs", "runs", "work_root", "fresh")
 
 
@@ -166,6 +166,7 @@ def _fill(whole: Store, parts: Sequence[_Part]) -> None:
             whole.put(key, value)
     for refuted in filter(None, (part.store.get(REFUTED) for part in parts)):
         whole.put(REFUTED, refuted)
+    put_all_loose(whole, [part.store for part in parts])
     _fill_trials(whole, parts)
     whole.put_locations({p: at for part in parts for p, at in part.store.locations().items()})
     shrunken = {

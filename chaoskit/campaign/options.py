@@ -33,6 +33,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ``max_points`` bounds what is tried of each kind of fault in each wave; ``max_trials`` bounds
     all trials together: the wave that would go beyond it is sampled by the seed and is the last.
     ``resume_after_s``: after each kill all clocks advance by that much.
+    ``reached``: so many per cent of the points that hold state must come again in a trial.
     """
 
     target: Target
@@ -45,6 +46,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     times: int = 0
     depth: int = 1
     snapshots: bool = True
+    reached: int = 100
     skip_sleeps: bool = False
     resume_after_s: int = 0
     power_loss: bool = False

@@ -168,6 +168,14 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
 @click.option("--power-loss", is_flag=True, help="Also lose power after each system call.")
 @click.option("--max-points", type=click.IntRange(min=1), help="Sample so many trials a wave.")
 @click.option(
+    "--reached",
+    metavar="PERCENT",
+    type=click.IntRange(0, 100),
+    default=100,
+    show_default=True,
+    help="UNKNOWN if fewer of the points on files that baselines passed come again.",
+)
+@click.option(
     "--max-time",
     metavar="SECONDS",
     type=click.FloatRange(min=0),
@@ -215,6 +223,7 @@ def run(ctx: click.Context, /, **given: object) -> int:
         seed=_int(given["seed"]),
         mechanisms=chosen,
         max_points=_maybe_int(given["max_points"]),
+        reached=_int(given["reached"]),
         max_time_s=_finite(given["max_time"]),
         times=_int(given["times"]),
         depth=_depth(_int(given["depth"])),

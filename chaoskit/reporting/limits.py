@@ -57,9 +57,9 @@ def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
         yield f"each trial is a real kill from the start, no copy: {why}"
 
 
-def doubts(store: Store) -> tuple[str, ...]:
+def doubts(store: Store, options: Options) -> tuple[str, ...]:
     """Why what a campaign says is not to be believed, whatever its trials showed."""
-    lost = why_unknown(store)
+    lost = why_unknown(store, options.reached)
     return (*strangers.doubts(store), *((lost,) if lost else ()))
 
 

@@ -173,6 +173,9 @@ def test_what_is_lost_on_files_makes_the_verdict_unknown(unsteady: Path) -> None
     (why,) = summary.unknowns
     assert "10 points that a baseline run passed did not come again" in why
     assert lost[0] in why
+    share = 100 * summary.points.landed // summary.points.total
+    for reached, verdict in ((share, "VALID"), (share + 1, "UNKNOWN")):
+        assert tried(unsteady, "files", reached=reached)[0].verdict == verdict
 
 
 def test_what_is_lost_of_looks_at_a_service_is_counted(unsteady: Path) -> None:

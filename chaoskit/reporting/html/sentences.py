@@ -85,6 +85,7 @@ def _valued(options: Options) -> list[tuple[str, object, object]]:
         ("--kill", options.kill, "tree"),
         ("--faults", ",".join(options.faults), ""),
         ("--max-points", options.max_points, None),
+        ("--reached", options.reached, 100),
         ("--max-time", options.max_time_s, None),
         ("--timeout", options.timeout_s, None),
         ("--resume-after", f"{options.resume_after_s}s", "0s"),
