@@ -20,6 +20,7 @@ from chaoskit.cli.forms import check_places
 from chaoskit.model.errors import ChaoskitError, UsageError, unknown_name
 from chaoskit.model.findings import Finding
 from chaoskit.model.token import PREFIX, ReplayToken, parse_token
+from chaoskit.reporting.files import write_text
 from chaoskit.reporting.regression import Exhibit, bug_report, pytest_file
 from chaoskit.reporting.summary import REPLAY, ReportedFinding, summarize
 
@@ -64,8 +65,8 @@ def export(token: str, out: Path, force: bool, runs: Path) -> int:
     for file in (test, report):
         if file.exists() and not force:
             raise UsageError(f"{file} is there already: choose another --out, or give --force")
-    test.write_text(pytest_file(exhibit, out), encoding="utf-8")
-    report.write_text(bug_report(exhibit), encoding="utf-8")
+    write_text(test, pytest_file(exhibit, out))
+    write_text(report, bug_report(exhibit))
     said.print(Text(f"{test}  fails until the task is mended: pytest {test}"), soft_wrap=True)
     said.print(Text(f"{report}  the draft of a bug report"), soft_wrap=True)
     return 0

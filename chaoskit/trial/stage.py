@@ -34,7 +34,7 @@ from chaoskit.trial.addresses import Addresses, addresses
 from chaoskit.trial.beside import Runner
 from chaoskit.trial.launcher import COLD
 from chaoskit.trial.launching import Launching
-from chaoskit.trial.loading import Loaded
+from chaoskit.trial.loading import Loaded, called
 from chaoskit.trial.preludes import Circumstances, apply_world
 from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Heard, Reports
@@ -126,7 +126,9 @@ class Stage:
         workspace = self.workspace
         self._write_inputs()
         fill = scenario.prepare
-        workspace.prepare(None if fill is None else lambda folder: fill(folder, self._seed))
+        workspace.prepare(
+            None if fill is None else lambda folder: called("prepare", fill, folder, self._seed)
+        )
         known: dict[str, Address] = {}
         for service in self.services:
             options = {"tables": scenario.tables} if scenario.tables else {}
@@ -272,7 +274,7 @@ class Stage:
 
         Its working directory is the work folder, where a path of that name goes first.
         """
-        if "/" not in word or (self.workspace.state / word).exists():
+        if "/" not in word or os.path.exists(self.workspace.state / word):
             return word
         there = self._loaded.here / word
-        return str(there) if there.is_file() else word
+        return str(there) if os.path.exists(there) else word

@@ -10,11 +10,15 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from chaoskit.model.errors import ScenarioError
+from chaoskit.model.errors import ScenarioError, UsageError, naming
 
 PREFIX = "chaoskit-"
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - its folders have random names
 _FREE_BYTES_MIN = 1 << 30
+_SOCKET_BYTES_MAX = 103
+"""A longer path is no address of a socket: 107 bytes on Linux, 103 on macOS."""
+
+_ELSEWHERE = "name another folder with --work-dir, or in TMPDIR"
 
 
 def default_root() -> Path:
@@ -23,14 +27,17 @@ def default_root() -> Path:
         space = os.statvfs(_SHARED_MEMORY)
         if space.f_bavail * space.f_frsize > _FREE_BYTES_MIN:
             return _SHARED_MEMORY
-    return Path(tempfile.gettempdir())
+    with naming("no folder", "for temporary files", _ELSEWHERE):
+        return Path(tempfile.gettempdir())
 
 
 class Workspace:
     """Made once, refilled for every trial, always at the same paths."""
 
     def __init__(self, root: Path | None = None) -> None:
-        made = tempfile.mkdtemp(prefix=PREFIX, dir=root or default_root())
+        root = root or default_root()
+        with naming(root, "cannot hold work folders", _ELSEWHERE):
+            made = tempfile.mkdtemp(prefix=PREFIX, dir=root)
         self.base = Path(made).resolve()  # as the kernel calls it: calls are known by their paths
         self.state = self.base / "state"
         self.services = self.base / "services"
@@ -38,8 +45,12 @@ class Workspace:
         self.socket = self.base / "probe"
         self.where = self.base / "where"
         self._template = self.base / "template"
-        self.services.mkdir()
-        self.where.mkdir()
+        if len(os.fsencode(self.socket)) > _SOCKET_BYTES_MAX:
+            self.remove()
+            raise UsageError(f"{root} is too long a path for the socket in it; {_ELSEWHERE}")
+        with naming(root, "cannot hold work folders", _ELSEWHERE):
+            self.services.mkdir()
+            self.where.mkdir()
 
     def write_inputs(self, inputs: object) -> None:
         """Store the task's inputs.
