@@ -46,8 +46,9 @@ def export(token: str, out: Path, force: bool, runs: Path) -> int:
     TOKEN is a replay token, or the first digits of the fingerprint of a finding in the latest run.
     The trial is taken from the stored runs; if it is in none, it is run again.
 
-    The test is green once its trial shows nothing any more and its fault still lands. The report
-    holds neither paths of this machine nor known sorts of credentials; read it before you send it.
+    The test is green once its trial shows nothing any more. Where a fix has done away with the
+    trial's point, every other point is tried instead. The report holds neither paths of this
+    machine nor known sorts of credentials; read it before you send it.
 
     \b
     chaoskit export ck1-… --out tests/chaos

@@ -1,5 +1,7 @@
-"""``chaoskit``: where the process begins. Nothing slow is imported before its signals are seen to,
-so that Ctrl-C at any moment ends it with a message.
+"""``chaoskit``: where the process begins.
+
+Nothing slow is imported before its signals are seen to, so that Ctrl-C at any moment ends it with a
+message.
 """
 
 from __future__ import annotations
