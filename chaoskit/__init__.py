@@ -7,8 +7,8 @@ The public names load when they are first used, so that a task which only wants
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # as typing has it, which takes its time to import
 if TYPE_CHECKING:
     from chaoskit import probe as probe
     from chaoskit import runtime as runtime

@@ -162,7 +162,7 @@ for name in ("SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU"):
     delattr(signal, name)
 sys.platform = "win32"
 from importlib import import_module
-from chaoskit.cli.main import _COMMANDS
+from chaoskit.cli.commands import _COMMANDS
 import chaoskit.trial.launcher
 for module, _ in _COMMANDS.values():
     import_module(module)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from chaoskit.campaign.trials import Darkroom, Result, real_trial, told
-from chaoskit.model.errors import ChaoskitError, HarnessError, UsageError
+from chaoskit.model.errors import ChaoskitError, HarnessError, UsageError, described
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.points import parse_point
@@ -23,6 +23,7 @@ from chaoskit.model.token import Target
 from chaoskit.trial.conduct import FIRST_TIMEOUT_S, Conduct
 from chaoskit.trial.loading import load
 from chaoskit.trial.supervisor import Supervisor
+from chaoskit.trial.workspace import default_root
 
 STATE_BYTES_MAX = 20 * 1024 * 1024
 """A failed trial's work folder that is larger is not kept."""
@@ -125,6 +126,10 @@ class Session:
         except ChaoskitError as error:
             self._drop()
             return Done(error=str(error), error_code=error.exit_code)
+        except (OSError, MemoryError) as error:
+            self._drop()
+            where = f"; work folders are in {job.work_root or default_root()}"
+            return Done(error=described(error) + where, error_code=3)
         except Exception as error:  # noqa: BLE001 - reported as ours, never as the task's
             self._drop()
             return Done(error=f"{type(error).__name__}: {error}", error_code=3)

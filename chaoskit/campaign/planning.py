@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from chaoskit.campaign.mechanisms import traced
 from chaoskit.campaign.options import NO_FAULTS, Options
 from chaoskit.explore import faults
 from chaoskit.explore.plan import (
@@ -53,9 +54,15 @@ def first_schedules(
         raise UsageError(
             "there is no point to kill at: no system call on the task's own files, no "
             "request and no probe.point was seen by "
-            f"{', '.join(options.mechanisms)}; add --times N for random moments"
+            f"{', '.join(options.mechanisms)}{_untraced(options)}; add --times N for random moments"
         )
     return wave
+
+
+def _untraced(options: Options) -> str:
+    """That calls are not among the mechanisms, if that is because of this machine."""
+    rung = None if "calls" in options.mechanisms else traced()
+    return "" if rung is None or rung.works else f" (system calls cannot be traced: {rung.why})"
 
 
 def check_only(only: Sequence[str]) -> None:

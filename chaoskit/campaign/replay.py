@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import tempfile
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from chaoskit.campaign.bench import Bench, Tried
+from chaoskit.campaign.events import Finished
+from chaoskit.campaign.mechanisms import best
+from chaoskit.campaign.options import Options
 from chaoskit.campaign.repeating import REPEATS, Repeated, named, summed
+from chaoskit.campaign.run import run
+from chaoskit.campaign.store import Store
 from chaoskit.explore.plan import Mechanism
+from chaoskit.model.errors import UsageError
 from chaoskit.model.findings import Finding, Judgement
 from chaoskit.model.history import History
-from chaoskit.model.schedule import parse_schedule
+from chaoskit.model.points import CallPoint
+from chaoskit.model.schedule import LATE, POWER, parse_schedule
 from chaoskit.model.token import ReplayToken
 
 Outcome = Literal["REPRODUCED", "FLAKY", "FIXED", "CHANGED", "UNKNOWN"]
@@ -23,6 +31,9 @@ MEANING: dict[Outcome, tuple[int, str]] = {
     "UNKNOWN": (4, "this proves nothing"),
 }
 """Exit code and meaning of each outcome."""
+
+_SWEPT: frozenset[str] = frozenset({"kill", "kill-leader", *LATE, *POWER})
+"""What a campaign tries at every point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +96,66 @@ def replay(token: ReplayToken, work_root: str = "", *, repeats: int = REPEATS) -
         if _outcome(token, other, problems) == "CHANGED":
             return _replayed("CHANGED", other, problems, rate)
     return _replayed(outcome, tried, problems, rate)
+
+
+def recheck(token: ReplayToken, work_root: str = "") -> Replayed:
+    """Replay a trial whose finding is to be fixed. A fixed task may not come to its point any more:
+    then every point that it does come to is tried instead, and FIXED means that none of these shows
+    anything.
+
+    Args:
+        token: what to run.
+        work_root: where work folders are made.
+
+    Raises:
+        UsageError: the target is not there, or cannot be run.
+        HarnessError: chaoskit itself failed.
+    """
+    replayed = replay(token, work_root)
+    schedule = parse_schedule(token.schedule)
+    faults = [fault for attempt in schedule.attempts for fault in attempt]
+    actions = {fault.action for fault in faults}
+    gone = len(replayed.history.landed) < schedule.kills
+    traced = "calls" in best() or not any(isinstance(f.point, CallPoint) for f in faults)
+    if replayed.outcome != "UNKNOWN" or not (gone and traced and actions <= _SWEPT):
+        return replayed
+    with tempfile.TemporaryDirectory(prefix="chaoskit-") as runs:
+        options = Options(
+            target=token.target,
+            seed=token.seed,
+            mechanisms=best(),
+            in_flight=tuple(late for late in LATE if late in actions or late == LATE[0]),
+            power_loss=any(fault.is_power for fault in faults),
+            kill="both" if "kill-leader" in actions else "tree",
+            depth=schedule.kills,
+            runs=runs,
+            work_root=work_root,
+        )
+        try:
+            (folder,) = (e.folder for e in run(options) if isinstance(e, Finished))
+        except UsageError as error:
+            return replace(replayed, reasons=(*replayed.reasons, str(error)))
+        with Store(folder) as store:
+            return _swept(token, store, replayed)
+
+
+def _swept(token: ReplayToken, store: Store, replayed: Replayed) -> Replayed:
+    """What a campaign says in place of a trial whose point has gone."""
+    surveyed = store.survey()
+    trials = list(store.trials())
+    problems = surveyed[2].problems if surveyed is not None else ("there was no survey",)
+    for trial in trials:
+        if trial.judgement.roots:
+            same = named(token.fingerprint)(trial.judgement) is not None
+            outcome: Outcome = "REPRODUCED" if same else "CHANGED"
+            history = store.history(trial.schedule)
+            reasons = (*problems, f"shown by {trial.schedule}")
+            return Replayed(outcome, trial.judgement, reasons, history)
+    unknowns = [why for trial in trials for why in trial.judgement.unknowns]
+    tried = [trial for trial in trials if trial.wave and trial.landed]
+    if problems or unknowns or not tried:
+        return replace(replayed, reasons=(*replayed.reasons, *problems, *unknowns))
+    return replace(replayed, outcome="FIXED", reasons=(f"{len(tried)} trials at other points",))
 
 
 def _replayed(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -85,7 +84,7 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
     key = identity(msgspec.json.encode(_essential(options)), files)
     slug = Path(without_secrets(options.target.label)).stem
     store, resumed = open_campaign(Path(options.runs), slug, key, fresh=options.fresh)
-    with closing(store):
+    with store:
         if not resumed:
             store.put("options", msgspec.json.encode(options).decode())
             if loaded.scenario.task is not None:

@@ -20,7 +20,7 @@ import shutil
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -28,7 +28,8 @@ from typing import Self
 import msgspec
 
 from chaoskit.campaign.repeating import Repeated
-from chaoskit.model.errors import FormatError, UsageError, unknown_name
+from chaoskit.campaign.unusable import NOT_WRITTEN, UNUSABLE, as_usage
+from chaoskit.model.errors import FormatError, UsageError, naming, unknown_name
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
@@ -110,30 +111,39 @@ class Store:
         self.folder = folder
         self._lock: int | None = None
         file = folder / FILE
+        self._writable = writable
         if writable:
             self._lock = _lock(folder)
-            if not file.exists():
-                _make(file)
-        elif not file.is_file():
+        elif not os.path.isfile(file):
             raise UsageError(f"{folder} holds no campaign: there is no {FILE} in it")
-        self._db = sqlite3.connect(file, timeout=_BUSY_TIMEOUT_S)
         try:
+            with self.telling():
+                if writable and not os.path.exists(file):
+                    _make(file)
+                self._open(file)
             self._check()
-            self._db.execute("PRAGMA synchronous = NORMAL")
         except BaseException:
             self.close()
             raise
 
-    def _check(self) -> None:
+    def _open(self, file: Path) -> None:
+        """Open the file. Another user may only read it: then as one that nobody writes to, if all
+        that was ever written is in it, and not in its log.
+        """
+        self._db = sqlite3.connect(file, timeout=_BUSY_TIMEOUT_S)
         try:
+            self._db.execute("SELECT 1 FROM sqlite_master")
+        except sqlite3.OperationalError:
+            log = file.with_name(f"{FILE}-wal")
+            if self._writable or os.access(self.folder, os.W_OK) or log.exists():
+                raise
+            self._db.close()
+            self._db = sqlite3.connect(f"{file.absolute().as_uri()}?immutable=1", uri=True)
+        self._db.execute("PRAGMA synchronous = NORMAL")
+
+    def _check(self) -> None:
+        with self.telling():
             found = self.get("format")
-        except sqlite3.DatabaseError as broken:
-            if getattr(broken, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY:
-                raise UsageError(
-                    f"{self.folder / FILE} is locked by another program: try again when it "
-                    "has ended"
-                ) from broken
-            raise FormatError(f"{self.folder / FILE} is damaged: {broken}") from broken
         if found != FORMAT:
             raise FormatError(
                 f"{self.folder} has format {found}, and this chaoskit reads {FORMAT}: "
@@ -143,12 +153,32 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Close the campaign.
+
+        Raises:
+            UsageError: in place of an error of the database, with the file and a fix.
+        """
         self.close()
+        if isinstance(error, UNUSABLE):
+            raise as_usage(error, self.folder / FILE, writable=self._writable) from error
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """What goes wrong with the database in here, in words that name its file and a fix.
+
+        Raises:
+            UsageError: in place of an error of the database.
+        """
+        try:
+            yield
+        except UNUSABLE as error:
+            raise as_usage(error, self.folder / FILE, writable=self._writable) from error
 
     def close(self) -> None:
         """Close the file and give the lock back."""
-        self._db.close()
+        if hasattr(self, "_db"):
+            self._db.close()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -178,7 +208,8 @@ class Store:
     def put_survey(self, first: History, second: History, expectation: Expectation) -> None:
         """Store both surveys and what they teach, in one transaction."""
         encoded = msgspec.json.encode(expectation)
-        self.expectation_file.write_bytes(encoded)
+        with naming(self.expectation_file, *NOT_WRITTEN):
+            self.expectation_file.write_bytes(encoded)
         with self._db:
             for key, value in (
                 ("survey.1", first.encode().decode()),
@@ -198,8 +229,8 @@ class Store:
         if first is None or second is None or expectation is None:
             return None
         return (
-            History.decode(first.encode()),
-            History.decode(second.encode()),
+            self._history(first.encode()),
+            self._history(second.encode()),
             msgspec.json.decode(expectation, type=Expectation),
         )
 
@@ -304,7 +335,13 @@ class Store:
         ).fetchone()
         if row is None:
             raise unknown_name("trial", schedule, self.known())
-        return History.decode(zlib.decompress(row[0]))
+        return self._history(zlib.decompress(row[0]))
+
+    def _history(self, data: bytes) -> History:
+        try:
+            return History.decode(data)
+        except FormatError as error:
+            raise as_usage(error, self.folder / FILE, writable=self._writable) from error
 
     def histories(self, wave: int) -> Iterator[tuple[Schedule, History]]:
         """Every trial of one wave without a finding that did not share another one's resume."""
@@ -313,7 +350,7 @@ class Store:
             'AND judgement NOT LIKE \'%"verdict":"INVALID"%\' ORDER BY position',
             (wave,),
         ):
-            yield parse_schedule(schedule), History.decode(zlib.decompress(data))
+            yield parse_schedule(schedule), self._history(zlib.decompress(data))
 
     def put_locations(self, locations: Mapping[str, tuple[str, int, str]]) -> None:
         """Store which line of the task was running at some points."""
@@ -327,7 +364,8 @@ class Store:
     def put_plan(self, wave: int, schedules: Sequence[Schedule]) -> Path:
         """Write down the schedules of a wave for the workers; the file."""
         file = (self.folder / f"plan-{wave}.json").resolve()
-        file.write_bytes(msgspec.json.encode([str(schedule) for schedule in schedules]))
+        with naming(file, *NOT_WRITTEN):
+            file.write_bytes(msgspec.json.encode([str(schedule) for schedule in schedules]))
         return file
 
     def artefacts(self, wave: int, position: int) -> Path:
@@ -353,7 +391,8 @@ def _lock(folder: Path) -> int:
     """A lock on ``folder`` that the kernel gives back when this process ends, however it ends."""
     import fcntl  # not on Windows, where no task can be run either
 
-    lock = os.open(folder, os.O_RDONLY)
+    with naming(folder, "cannot be used"):
+        lock = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -376,7 +415,8 @@ def open_campaign(root: Path, slug: str, campaign: str, *, fresh: bool) -> tuple
     Returns:
         The store, and whether it goes on with an interrupted campaign.
     """
-    root.mkdir(parents=True, exist_ok=True)
+    with naming(root, "cannot be made"):
+        root.mkdir(parents=True, exist_ok=True)
     if not fresh:
         for folder in sorted(_runs(root), reverse=True):
             with suppress(UsageError):
@@ -388,8 +428,13 @@ def open_campaign(root: Path, slug: str, campaign: str, *, fresh: bool) -> tuple
                     return store, True
                 store.close()
     folder = _new_folder(root, slug, campaign)
-    store = Store(folder, writable=True)
-    store.put("identity", campaign)
+    try:
+        store = Store(folder, writable=True)
+        with store.telling():
+            store.put("identity", campaign)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)  # there is nothing in it yet
+        raise
     _link_latest(root, folder)
     return store, False
 
@@ -410,16 +455,19 @@ def find_run(root: Path, name: str) -> Path:
         UsageError: there is no such run.
     """
     for folder in (Path(name), root / name):
-        if (folder / FILE).is_file():
+        if os.path.isfile(folder / FILE):
             return folder.resolve()
-    latest = [LATEST] if (root / LATEST / FILE).is_file() else []
+        if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK):
+            raise UsageError(f"{folder} cannot be read: permission denied")
+    latest = [LATEST] if os.path.isfile(root / LATEST / FILE) else []
     raise unknown_name("run", name, [folder.name for folder in _runs(root)] + latest)
 
 
 def _runs(root: Path) -> list[Path]:
     if not root.is_dir():
         return []
-    return [f for f in root.iterdir() if not f.is_symlink() and (f / FILE).is_file()]
+    with naming(root, "cannot be read"):
+        return [f for f in root.iterdir() if not f.is_symlink() and os.path.isfile(f / FILE)]
 
 
 def _new_folder(root: Path, slug: str, campaign: str) -> Path:
@@ -427,7 +475,7 @@ def _new_folder(root: Path, slug: str, campaign: str) -> Path:
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", slug)[:40].strip("-")
     for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
         folder = root / f"{moment}-{name}-{campaign[:4]}{suffix}"
-        with suppress(FileExistsError):
+        with naming(root, "cannot be written to"), suppress(FileExistsError):
             folder.mkdir()
             return folder
     raise UsageError(f"{root} already holds a thousand runs of this second")

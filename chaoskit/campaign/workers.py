@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import multiprocess
+from multiprocess import resource_tracker
 
 from chaoskit.model.errors import HarnessError
 
@@ -132,6 +133,8 @@ class Workers(Executor):
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_life, args=(theirs, os.getpid(), self._goodbye))
         # Ctrl-C is the parent's to handle, also before the worker has come so far as to ignore it.
+        # What multiprocess itself starts before the first worker would take the mask away.
+        resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             process.start()

@@ -20,6 +20,7 @@ from chaoskit.cli.forms import check_places
 from chaoskit.model.errors import ChaoskitError, UsageError, unknown_name
 from chaoskit.model.findings import Finding
 from chaoskit.model.token import PREFIX, ReplayToken, parse_token
+from chaoskit.reporting.files import write_text
 from chaoskit.reporting.regression import Exhibit, bug_report, pytest_file
 from chaoskit.reporting.summary import REPLAY, ReportedFinding, summarize
 
@@ -45,8 +46,9 @@ def export(token: str, out: Path, force: bool, runs: Path) -> int:
     TOKEN is a replay token, or the first digits of the fingerprint of a finding in the latest run.
     The trial is taken from the stored runs; if it is in none, it is run again.
 
-    The test is green once its trial shows nothing any more and its fault still lands. The report
-    holds neither paths of this machine nor known sorts of credentials; read it before you send it.
+    The test is green once its trial shows nothing any more. Where a fix has done away with the
+    trial's point, every other point is tried instead. The report holds neither paths of this
+    machine nor known sorts of credentials; read it before you send it.
 
     \b
     chaoskit export ck1-… --out tests/chaos
@@ -64,8 +66,8 @@ def export(token: str, out: Path, force: bool, runs: Path) -> int:
     for file in (test, report):
         if file.exists() and not force:
             raise UsageError(f"{file} is there already: choose another --out, or give --force")
-    test.write_text(pytest_file(exhibit, out), encoding="utf-8")
-    report.write_text(bug_report(exhibit), encoding="utf-8")
+    write_text(test, pytest_file(exhibit, out))
+    write_text(report, bug_report(exhibit))
     said.print(Text(f"{test}  fails until the task is mended: pytest {test}"), soft_wrap=True)
     said.print(Text(f"{report}  the draft of a bug report"), soft_wrap=True)
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from rich.console import Console
 
 from chaoskit.campaign.store import Store
 from chaoskit.cli.console import plain_console
-from chaoskit.model.errors import UsageError
+from chaoskit.model.errors import UsageError, naming
+from chaoskit.reporting.files import check_file, check_folder
 from chaoskit.reporting.forms import FORMS, render, write
 from chaoskit.reporting.summary import Summary
 
@@ -64,16 +65,11 @@ def check_places(*files: object, folders: Sequence[object] = ()) -> None:
         UsageError: one of ``files`` is a folder, or cannot be made; or one of ``folders`` cannot.
     """
     for file in files:
-        if isinstance(file, Path) and file.is_dir():
-            raise UsageError(f"{file} is a folder: name a file in it")
-    parents = [file.parent for file in files if isinstance(file, Path)]
-    for folder in (*parents, *(f for f in folders if isinstance(f, Path))):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as wrong:
-            raise UsageError(f"{folder} cannot be made: {wrong.strerror}") from wrong
-        if not os.access(folder, os.W_OK):
-            raise UsageError(f"{folder} cannot be written to")
+        if isinstance(file, Path):
+            check_file(file)
+    for folder in folders:
+        if isinstance(folder, Path):
+            check_folder(folder)
 
 
 def reading(given: Mapping[str, object]) -> Console:
@@ -82,9 +78,21 @@ def reading(given: Mapping[str, object]) -> Console:
 
 
 def write_forms(summary: Summary, store: Store, given: Mapping[str, object]) -> None:
-    """Write what was asked for."""
+    """Write what was asked for; one form that cannot be written is no reason to leave others out.
+
+    Raises:
+        UsageError: some cannot be written; it says how to make them later.
+    """
+    wrong = []
     for name, path in forms_of(given).items():
-        if path == STDOUT:
-            click.echo(render(name, summary, store).encode(), nl=False)
-        else:
-            write(name, summary, store, path)
+        try:
+            if path == STDOUT:
+                with naming("standard output", "cannot be written"):
+                    click.echo(render(name, summary, store).encode(), nl=False)
+            else:
+                write(name, summary, store, path)
+        except UsageError as error:
+            run = shlex.quote(summary.run)
+            wrong.append(f"{error}\nthe run is stored: chaoskit report {run} --{name} FILE")
+    if wrong:
+        raise UsageError("\n".join(wrong))

@@ -14,6 +14,7 @@ import click
 from chaoskit.cli.starting import Starter, scenario_text, test_text
 from chaoskit.cli.words import pair, resume_words
 from chaoskit.model.errors import UsageError
+from chaoskit.reporting.files import write_text
 from chaoskit.trial.services import service_names, unknown_service
 
 EXAMPLE = "example"
@@ -61,7 +62,7 @@ def init(
             env=tuple(pair(text, "--env") for text in env),
         )
     for file, text in ((scenario, scenario_text(starter)), (test, test_text(named))):
-        _write(file, text)
+        write_text(file, text, new=True)
         click.echo(f"wrote {file}")
     click.echo("next, see what happens when it is killed everywhere, and keep it that way:")
     click.echo(f"  chaoskit run {shlex.quote(str(scenario))}")
@@ -103,15 +104,6 @@ def _check(*files: Path) -> None:
             f"{' and '.join(there)} there already, and stays as it is: choose another --name, or "
             "move it away"
         )
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("x", encoding="utf-8") as handle:
-            handle.write(text)
-    except OSError as wrong:
-        raise UsageError(f"{file} cannot be written: {wrong.strerror}") from wrong
 
 
 def _moved(words: Sequence[str], here: Path) -> tuple[str, ...]:

@@ -41,6 +41,6 @@ def join(shards: tuple[str, ...], into: Path, runs: Path, **given: object) -> in
     join_shards([find_run(runs, name) for name in shards], into)
     with Store(into) as store:
         summary = summarize(store)
-        write_forms(summary, store, given)
         show(summary, reading(given))
+        write_forms(summary, store, given)
     return Verdict(summary.verdict).exit_code

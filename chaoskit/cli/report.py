@@ -40,6 +40,6 @@ def report(run: str, print_schema: bool, runs: Path, **given: object) -> int:
     check_forms(given)
     with Store(find_run(runs, run)) as store:
         summary = summarize(store)
-        write_forms(summary, store, given)
         show(summary, reading(given))
+        write_forms(summary, store, given)
     return Verdict(summary.verdict).exit_code

@@ -22,7 +22,7 @@ from chaoskit.cli.forms import check_forms, check_places, form_options, reading,
 from chaoskit.cli.live import Live
 from chaoskit.cli.shrinking import shrink_findings
 from chaoskit.cli.soak import with_soak
-from chaoskit.cli.words import pair, resume_words
+from chaoskit.cli.words import pair, resume_words, text_of
 from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MECHANISMS, Mechanism
 from chaoskit.model.errors import UsageError, unknown_name
@@ -250,9 +250,9 @@ def run(ctx: click.Context, /, **given: object) -> int:
     summary = campaign(options, out, quiet=bool(given["quiet"]))
     asked = None if given["shrink"] is None else bool(given["shrink"])
     summary = shrink_findings(summary, options, out, asked=asked, quiet=bool(given["quiet"]))
+    show(summary, out)
     with Store(Path(summary.run)) as store:
         write_forms(summary, store, given)
-    show(summary, out)
     return Verdict(summary.verdict).exit_code
 
 
@@ -283,8 +283,6 @@ def _target(command: object, given: dict[str, object]) -> Target:
     if not words:
         raise UsageError("there is no command after --")
     tables = given["tables"]
-    if isinstance(tables, Path) and not tables.is_file():
-        raise UsageError(f"--tables: there is no file {tables}")
     spec = CommandSpec(
         command=words,
         resume=resume_words(str(given["resume"])),
@@ -296,7 +294,7 @@ def _target(command: object, given: dict[str, object]) -> Target:
         ),
         behaviours=tuple(_texts(given["behaviours"])),
         allow=tuple(_texts(given["allow"])),
-        tables=tables.read_text(encoding="utf-8") if isinstance(tables, Path) else "",
+        tables=text_of(tables, "--tables") if isinstance(tables, Path) else "",
         typed=True,
     )
     return Target(command=spec)

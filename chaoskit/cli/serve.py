@@ -11,6 +11,8 @@ from pathlib import Path
 
 import click
 
+from chaoskit.cli.process import check_output
+from chaoskit.cli.words import text_of
 from chaoskit.model.behaviours import parse_behaviour
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.trial.services import create_services, service_names
@@ -55,14 +57,19 @@ def serve(
         ports=dict(_port(text, names) for text in ports),
         options={
             "email": {"smtp_port": str(smtp_port)},
-            "database": {"tables": tables.read_text(encoding="utf-8")} if tables else {},
+            "database": {"tables": text_of(tables, "--tables")} if tables else {},
         },
         behaviours=tuple(map(parse_behaviour, behaviours)),
         seed=seed,
         page_port=(page_port or 0) if page or page_port is not None else None,
     )
-    asyncio.run(run(serving, click.echo, click.echo))
+    asyncio.run(run(serving, _say, _say))
     return 0
+
+
+def _say(line: str) -> None:
+    click.echo(line)
+    check_output()
 
 
 def _port(text: str, names: tuple[str, ...]) -> tuple[str, int]:

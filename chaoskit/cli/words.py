@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
-from chaoskit.model.errors import UsageError
+from chaoskit.model.errors import UsageError, naming
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
@@ -29,3 +30,16 @@ def resume_words(text: str) -> tuple[str, ...]:
         return tuple(shlex.split(text))
     except ValueError as wrong:
         raise UsageError(f"--resume {text!r} is no command line: {wrong}") from wrong
+
+
+def text_of(file: Path, option: str) -> str:
+    """The text of a file that an option names.
+
+    Raises:
+        UsageError: it cannot be read, or is no UTF-8.
+    """
+    try:
+        with naming(f"{option} {file}", "cannot be read"):
+            return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as wrong:
+        raise UsageError(f"{option} {file} is not UTF-8 text: {wrong.reason}") from wrong

@@ -5,8 +5,21 @@ A broken promise of the task under test is never an exception; it is a finding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import errno
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+
+_FIXES = {
+    errno.ENOSPC: "free some space there",
+    errno.EDQUOT: "free some of your quota",
+    errno.EMFILE: "allow more open files (ulimit -n)",
+    errno.ENFILE: "allow more open files on this machine",
+    errno.EAGAIN: "allow more processes (ulimit -u)",
+    errno.ENOMEM: "give it more memory",
+    errno.EFBIG: "allow larger files (ulimit -f)",
+}
+"""What helps whatever was being done."""
 
 
 class ChaoskitError(Exception):
@@ -33,6 +46,35 @@ class HarnessError(ChaoskitError):
     """chaoskit itself could not do its part; says nothing about the task."""
 
     exit_code = 3
+
+
+def described(error: OSError | MemoryError) -> str:
+    """What the machine did not allow: where, why, and what helps if that is known."""
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory: {_FIXES[errno.ENOMEM]}"
+    where = f"{error.filename}: " if error.filename else ""
+    fix = _FIXES.get(error.errno or 0)
+    return f"{where}{error.strerror or error}" + (f"; {fix}" if fix else "")
+
+
+@contextmanager
+def naming(place: object, what: str, fix: str = "") -> Iterator[None]:
+    """Tell of a file or folder that the user named, and that cannot be used.
+
+    Args:
+        place: which one.
+        what: is wrong with it, as in "cannot be written".
+        fix: what to do; by default what helps against such an error, if that is known.
+
+    Raises:
+        UsageError: in place of an `OSError` of the block.
+    """
+    try:
+        yield
+    except OSError as error:
+        help_ = fix or _FIXES.get(error.errno or 0, "")
+        why = error.strerror or str(error)
+        raise UsageError(f"{place} {what}: {why}" + (f"; {help_}" if help_ else "")) from error
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:

@@ -19,6 +19,7 @@ from chaoskit.campaign.store import Store
 from chaoskit.model.errors import unknown_name
 from chaoskit.model.token import parse_token
 from chaoskit.reporting.clean import without_credentials
+from chaoskit.reporting.files import write_text
 from chaoskit.reporting.summary import REPLAY, Summary
 
 Render = Callable[[Summary, Store], str]
@@ -66,10 +67,12 @@ def render(name: str, summary: Summary, store: Store) -> str:
 
 
 def write(name: str, summary: Summary, store: Store, path: Path) -> None:
-    """Write the report in the form ``name`` to ``path``, in UTF-8; folders are made."""
-    text = render(name, summary, store)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    """Write the report in the form ``name`` to ``path``, in UTF-8; folders are made.
+
+    Raises:
+        UsageError: it cannot be written there.
+    """
+    write_text(path, render(name, summary, store))
 
 
 def published(summary: Summary) -> Summary:

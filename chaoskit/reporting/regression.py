@@ -79,16 +79,17 @@ def pytest_file(exhibit: Exhibit, folder: Path) -> str:
         '"""',
         "",
         *imports,
+        *(["from os.path import abspath"] if "abspath(" in target else []),
         "from pathlib import Path",
         "",
-        "from chaoskit.campaign.replay import replay",
+        "from chaoskit.campaign.replay import recheck",
         f"from chaoskit.model.token import {kind}ReplayToken, Target",
         "",
-        "HERE = Path(__file__).parent",
+        "HERE = Path(__file__).resolve().parent",
         "",
         "",
         f"def test_no_{finding.kind}_of_{operation}_{finding.fingerprint}():",
-        '    """The trial that showed it shows nothing any more, and its fault still lands."""',
+        '    """The trial that showed it shows nothing any more."""',
         "    token = ReplayToken(",
         f"        target={target},",
         f"        seed={token.seed!r},",
@@ -97,8 +98,8 @@ def pytest_file(exhibit: Exhibit, folder: Path) -> str:
         *([f"        take={token.take!r},"] if token.take is not None else []),
         *([f"        resume_after_s={token.resume_after_s},"] if token.resume_after_s else []),
         "    )",
-        "    replayed = replay(token)",
-        "    # UNKNOWN: the task does not pass this point any more; run it anew, and export again.",
+        "    # Where the fixed task does not come to this point, all of its points are tried.",
+        "    replayed = recheck(token)",
         '    assert replayed.outcome == "FIXED", replayed.sentence',
         "",
     ]
@@ -222,16 +223,22 @@ def _target(target: Target, folder: Path) -> str:
     """An expression that makes ``target`` again from a test in ``folder``."""
     if target.command is None:
         path, colon, name = target.scenario.partition(":")
-        file = f"(HERE / {_literal(_relative(Path(path), folder))}).resolve()"
         named = f" + {colon + name!r}" if name else ""
-        return f"Target(scenario=str({file}){named})"
+        return f"Target(scenario={_located(path, folder)}{named})"
     return f"Target(command={_spec(target.command, folder)})"
 
 
 def _spec(spec: CommandSpec, folder: Path) -> str:
     secrets: dict[str, str] = {}
     env = [
-        f"{name!r}: " + (f"os.environ[{name!r}]" if names_secret(name) else _word(value, secrets))
+        f"{name!r}: "
+        + (
+            f"os.environ[{name!r}]"
+            if names_secret(name)
+            else _located(value, folder)
+            if os.path.isabs(value) and os.path.exists(value) and not _of_the_system(value)
+            else _word(value, secrets)
+        )
         for name, value in spec.env.items()
     ]
     parts = [f"command={_words(spec.command, folder, secrets)}"]
@@ -250,9 +257,7 @@ def _spec(spec: CommandSpec, folder: Path) -> str:
 
 def _words(given: Sequence[str], folder: Path, secrets: dict[str, str]) -> str:
     said = [
-        f"str((HERE / {_relative(Path(word), folder)!r}).resolve())"
-        if _is_own_file(word, first=not number)
-        else _word(word, secrets)
+        _located(word, folder) if _is_own_file(word, first=not number) else _word(word, secrets)
         for number, word in enumerate(given)
     ]
     return f"({', '.join(said)},)"
@@ -260,9 +265,13 @@ def _words(given: Sequence[str], folder: Path, secrets: dict[str, str]) -> str:
 
 def _is_own_file(word: str, *, first: bool) -> bool:
     """Whether ``word`` names a file of the project, and no program that is found by its name."""
-    if (first and os.sep not in word) or word.startswith(("/bin/", "/usr/", "/opt/", "/sbin/")):
-        return False
-    return Path(word).is_file()
+    if not os.path.isabs(word) and not (first and os.sep in word):
+        return False  # it is looked for on PATH, or in the folder where the task runs
+    return os.path.isfile(word) and not _of_the_system(word)
+
+
+def _of_the_system(path: str) -> bool:
+    return path.startswith(("/bin/", "/usr/", "/opt/", "/sbin/", "/etc/", "/lib", "/dev/"))
 
 
 def _word(word: str, secrets: dict[str, str]) -> str:
@@ -273,8 +282,12 @@ def _word(word: str, secrets: dict[str, str]) -> str:
     return f"os.environ[{name!r}]"
 
 
-def _relative(path: Path, folder: Path) -> str:
-    return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
+def _located(path: str, folder: Path) -> str:
+    """An expression for the file ``path``, from a test in ``folder``. A link stays one: the Python
+    of a virtual environment is one, and behind it there are none of its packages.
+    """
+    relative = os.path.relpath(os.path.abspath(path), folder.resolve())
+    return f"abspath(HERE / {_literal(Path(relative).as_posix())})"
 
 
 def _literal(text: str) -> str:

@@ -95,7 +95,11 @@ def _judged(history: History) -> Rung:
 
 
 async def _killed_at_a_write() -> History:
-    spec = CommandSpec(command=(_SHELL, "-c", _WRITES), resume=(_SHELL, "-c", _LOOKS))
+    spec = CommandSpec(
+        command=(_SHELL, "-c", _WRITES),
+        resume=(_SHELL, "-c", _LOOKS),
+        env={"PATH": os.defpath},  # cat and ls are there, whatever the user's PATH is
+    )
     async with Supervisor(load(Target(command=spec)), seed=0) as supervisor:
         supervisor.conduct = Conduct(timeout_s=_PROBE_TIMEOUT_S)
         return await supervisor.run(parse_schedule(_AT))

@@ -30,11 +30,13 @@ Words on the socket, one JSON object a line:
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import os
 import select
 import selectors
+import shlex
 import signal
 import socket
 import sys
@@ -436,11 +438,37 @@ def _execute(argv: list[str], failure: int) -> None:
     try:
         os.execvpe(argv[0], argv, os.environ)  # noqa: S606
     except OSError as error:
-        hint = ""
-        if "/" in argv[0] and not argv[0].startswith("/"):
-            hint = " (a relative path: it is looked for from the task's working directory)"
-        os.write(failure, f"{argv[0]}: {error.strerror}{hint}".encode() + _END)
+        said = f"{argv[0]}: {error.strerror}{_hint(argv[0], error)}"
+        os.write(failure, said.encode(errors="backslashreplace") + _END)
     os._exit(127)
+
+
+def _hint(program: str, error: OSError) -> str:
+    """What to do about a program that cannot be executed."""
+    if "/" not in program:
+        return " (no such program on PATH)" if error.errno == errno.ENOENT else ""
+    if not os.path.lexists(program):
+        where = "a relative path is looked for from the task's working directory"
+        return "" if program.startswith("/") else f" ({where})"
+    if os.path.isdir(program):
+        return " (it is a folder)"
+    if error.errno == errno.ENOEXEC:
+        return " (a script needs a first line that names its interpreter, as in #!/bin/sh)"
+    if error.errno == errno.EACCES and not os.access(program, os.X_OK):
+        return f" (it is not executable: chmod +x {shlex.quote(program)})"
+    interpreter = _interpreter(program)
+    return f" (its first line names the interpreter {interpreter!r})" if interpreter else ""
+
+
+def _interpreter(program: str) -> str:
+    """What the first line of a script names, also a carriage return at its end."""
+    try:
+        with open(program, "rb") as file:
+            line = file.read(256).split(b"\n")[0]
+    except OSError:
+        return ""
+    words = line[2:].split(b" ") if line.startswith(b"#!") else []
+    return next((os.fsdecode(word) for word in words if word), "")
 
 
 def _list(value: object) -> list[object]:

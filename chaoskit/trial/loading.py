@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
-from chaoskit.model.errors import ScenarioError, UsageError, nearest, unknown_name
+from chaoskit.model.errors import ScenarioError, UsageError, naming, nearest, unknown_name
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.token import Target
 from chaoskit.trial.task_modules import load_module, modules_of
+
+_T = TypeVar("_T")
 
 DEFAULT_NAME = "scenario"
 _SOURCE_BYTES_MAX = 16 << 20
@@ -51,7 +55,7 @@ class Loaded:
             ScenarioError: only a list has leading items, and there cannot be less than none.
         """
         make = other or self.scenario.inputs
-        made = None if make is None else make(seed)
+        made = None if make is None else called("inputs", make, seed)
         if self.take is None:
             return made
         if not isinstance(made, list | tuple):
@@ -63,6 +67,22 @@ class Loaded:
         if self.take < 0:
             raise ScenarioError(f"there are no first {self.take} items of the inputs")
         return list(made[: self.take])
+
+
+def called(name: str, function: Callable[..., _T], *given: object) -> _T:
+    """What a function of the scenario's returns.
+
+    Raises:
+        ScenarioError: it raised something.
+    """
+    try:
+        return function(*given)
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)[1:]
+        where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        raise ScenarioError(
+            f"{name}= of the scenario failed: {type(error).__name__}: {error}{where}"
+        ) from error
 
 
 def load(target: Target, take: int | None = None) -> Loaded:
@@ -92,8 +112,10 @@ def load(target: Target, take: int | None = None) -> Loaded:
 
 
 def _from_file(target: Target, path: Path, name: str) -> Loaded:
-    if not path.is_file():
+    if not os.path.isfile(path):  # Path.is_file() raises for some words
         raise _no_file(path)
+    with naming(path, "cannot be read", "see who may read it (ls -l)"):
+        os.close(os.open(path, os.O_RDONLY))
     if path.suffix != ".py":
         raise ScenarioError(f"{path} is not a Python file with a scenario; {_as_command(path)}")
     file = path.resolve()
@@ -112,7 +134,7 @@ def _from_file(target: Target, path: Path, name: str) -> Loaded:
 
 def _no_file(path: Path) -> UsageError:
     near = nearest(str(path), map(str, scenario_files(Path())))
-    if path.is_dir():
+    if os.path.isdir(path):
         what = f"{path} is a folder: give a scenario's file"
     else:
         command = "" if path.suffix == ".py" else "; a command goes after --"
@@ -140,7 +162,7 @@ def scenarios_in(path: Path) -> dict[str, Scenario]:
         module = load_module(str(path.resolve()))
     except UsageError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ScenarioError(
             f"{path} cannot be imported: {type(error).__name__}: {error}"
         ) from error

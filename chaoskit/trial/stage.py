@@ -33,7 +33,7 @@ from chaoskit.model.schedule import Fault
 from chaoskit.trial.addresses import Addresses, addresses
 from chaoskit.trial.beside import Runner
 from chaoskit.trial.launching import Launching
-from chaoskit.trial.loading import Loaded
+from chaoskit.trial.loading import Loaded, called
 from chaoskit.trial.preludes import Circumstances
 from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Heard, Reports
@@ -142,7 +142,8 @@ class Stage:
         self._write_inputs()
         fill = scenario.prepare
         if fill is not None:
-            self._make_there(lambda: fill(Path(workspace.home), self._seed))
+            home = Path(workspace.home)
+            self._make_there(lambda: called("prepare", fill, home, self._seed))
         known: dict[str, Address] = {}
         for service in self.services:
             options = {"tables": scenario.tables} if scenario.tables else {}
@@ -234,7 +235,9 @@ class Stage:
         if change.world is not None:
             deed, variables = change.world, self.variables()
             home = Path(self.workspace.home)
-            await asyncio.to_thread(self._make_there, lambda: deed(home, variables))
+            await asyncio.to_thread(
+                self._make_there, lambda: called("changes", deed, home, variables)
+            )
         for service in self.services:
             service.collect()  # what the change wrote is not the task's
 
@@ -246,9 +249,11 @@ class Stage:
         """
         try:
             deed() if self.view is None else self.view.run(deed)
+        except ScenarioError:
+            raise
         except Exception as error:
             told = str(error) if self.view is not None else f"{type(error).__name__}: {error}"
-            raise ScenarioError(f"what the scenario does to the files failed: {told}") from error
+            raise ScenarioError(told) from error
 
     async def _enter_view(self) -> None:
         """Where this machine allows it, the task sees the whole file system copy-on-write."""
@@ -312,7 +317,8 @@ class Stage:
         runs where it was written down.
         """
         workspace = self.workspace
-        if "/" not in word or workspace.cwd != workspace.home or (workspace.state / word).exists():
+        typed = workspace.cwd != workspace.home
+        if "/" not in word or typed or os.path.exists(workspace.state / word):
             return word
         there = self._loaded.here / word
-        return str(there) if there.is_file() else word
+        return str(there) if os.path.exists(there) else word

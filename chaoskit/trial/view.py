@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from chaoskit.model.errors import HarnessError
+from chaoskit.model.errors import ChaoskitError, HarnessError
 from chaoskit.trial.launching import Launching
 from chaoskit.trial.overlay import HOME
 
@@ -80,7 +80,8 @@ class View:
         """Call ``deed`` in a process of its own that sees what the task sees.
 
         Raises:
-            HarnessError: it raised something; the message is its traceback.
+            HarnessError: it raised something; the message is that of an error of ours, and the
+                traceback of any other.
         """
         read, write = os.pipe()
         sys.stdout.flush()
@@ -93,6 +94,8 @@ class View:
                 self._enter()
                 deed()
                 code = 0
+            except ChaoskitError as error:
+                os.write(write, str(error).encode(errors="backslashreplace")[:60_000])
             except BaseException:  # noqa: BLE001 - told to the parent, whatever it is
                 os.write(write, traceback.format_exc(limit=-3).encode()[:60_000])
             finally:

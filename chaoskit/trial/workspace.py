@@ -10,13 +10,17 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from chaoskit.model.errors import ScenarioError
+from chaoskit.model.errors import ScenarioError, UsageError, naming
 from chaoskit.trial import files
 from chaoskit.trial.view import WORK, View
 
 PREFIX = "chaoskit-"
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - its folders have random names
 _FREE_BYTES_MIN = 1 << 30
+_SOCKET_BYTES_MAX = 103
+"""A longer path is no address of a socket: 107 bytes on Linux, 103 on macOS."""
+
+_ELSEWHERE = "name another folder with --work-dir, or in TMPDIR"
 
 
 def default_root() -> Path:
@@ -25,7 +29,8 @@ def default_root() -> Path:
         space = os.statvfs(_SHARED_MEMORY)
         if space.f_bavail * space.f_frsize > _FREE_BYTES_MIN:
             return _SHARED_MEMORY
-    return Path(tempfile.gettempdir())
+    with naming("no folder", "for temporary files", _ELSEWHERE):
+        return Path(tempfile.gettempdir())
 
 
 class Workspace:
@@ -39,7 +44,9 @@ class Workspace:
     """
 
     def __init__(self, root: Path | None = None) -> None:
-        made = tempfile.mkdtemp(prefix=PREFIX, dir=root or default_root())
+        root = root or default_root()
+        with naming(root, "cannot hold work folders", _ELSEWHERE):
+            made = tempfile.mkdtemp(prefix=PREFIX, dir=root)
         self.base = Path(made).resolve()  # as the kernel calls it: calls are known by their paths
         self.state = self.base / "home" / "state"
         self.services = self.base / "services"
@@ -48,8 +55,12 @@ class Workspace:
         self.where = self.base / "where"
         self.home = self.cwd = str(self.state)
         self._view: View | None = None
-        for folder in (self.state, self.services, self.where):
-            folder.mkdir(parents=True)
+        if len(os.fsencode(self.socket)) > _SOCKET_BYTES_MAX:
+            self.remove()
+            raise UsageError(f"{root} is too long a path for the socket in it; {_ELSEWHERE}")
+        with naming(root, "cannot hold work folders", _ELSEWHERE):
+            for folder in (self.state, self.services, self.where):
+                folder.mkdir(parents=True)
 
     def enter(self, view: View, cwd: str) -> None:
         """The task runs in ``view``, in the folder ``cwd``; empty: in the work folder."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from chaoskit.cli.main import cli
+from chaoskit.cli.commands import cli
 from docs._reference.markdown import Row, table, text
 
 

@@ -105,6 +105,11 @@ class Exploration:
         main = psutil.Process(self.process.pid)
         return [main, *main.children(recursive=True)]
 
+    def said(self) -> str:
+        """All that it has printed, without empty lines."""
+        self._log.seek(0)
+        return "\n".join(filter(None, self._log.read().splitlines()))
+
     def close(self) -> None:
         """Whatever a failed test has left."""
         for process in self.tree() if self.process.poll() is None else []:
@@ -173,6 +178,53 @@ def test_an_exploration_that_is_killed_leaves_nothing(
     assert [process.pid for process in psutil.process_iter() if belongs(process, folder)] == []
     if not moving:
         os.close(gate)
+
+
+def interrupt(exploration: Exploration) -> None:
+    """Ctrl-C in a terminal."""
+    os.killpg(exploration.process.pid, signal.SIGINT)
+
+
+def interrupt_thrice(exploration: Exploration) -> None:
+    """Ctrl-C by somebody who does not want to wait."""
+    for _ in range(3):
+        with suppress(ProcessLookupError):
+            os.killpg(exploration.process.pid, signal.SIGINT)
+
+
+def stop_main(exploration: Exploration) -> None:
+    """SIGTERM to the command's own process, as an operator sends it."""
+    exploration.process.terminate()
+
+
+def hang_up(exploration: Exploration) -> None:
+    """SIGHUP to the group: the terminal is closed."""
+    os.killpg(exploration.process.pid, signal.SIGHUP)
+
+
+@pytest.mark.skipif(
+    signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, reason="started by nohup: not to be ended"
+)
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [(interrupt, 130), (interrupt_thrice, 130), (stop_main, 143), (hang_up, 129)],
+)
+def test_an_interrupted_exploration_says_so_in_a_line_and_leaves_nothing(
+    exploration: Exploration, end: Callable[[Exploration], None], code: int
+) -> None:
+    """With the signal's exit code, however often it comes; no traceback, also not of a worker."""
+    exploration.let_pass(1)
+    gate = exploration.await_one()
+    tree = exploration.tree()
+    end(exploration)
+    assert exploration.process.wait() == code, exploration.said()
+    lines = exploration.said().splitlines()
+    assert lines[-1] == "interrupted; a campaign goes on when the same command is given again"
+    assert len(lines) <= 2, "the first line says what is run"
+    _, alive = psutil.wait_procs(tree[1:], WAIT_S)
+    assert [(process.pid, process.status()) for process in alive] == []
+    assert list(exploration.work.iterdir()) == []
+    os.close(gate)
 
 
 def belongs(process: psutil.Process, folder: Path) -> bool:

@@ -137,7 +137,7 @@ def test_the_schema_is_printed(shell: Shell) -> None:
 
 
 def test_a_pipe_that_closes_early_loses_no_form(folder: Path, tmp_path: Path) -> None:
-    """Forms are written before the report is shown."""
+    """Nobody has to read the report for them to be written."""
     command = f"{' '.join(CHAOSKIT)} report broken --json {tmp_path / 'r.json'} | true"
     subprocess.run(command, shell=True, cwd=folder, check=False, capture_output=True)
     assert json.loads((tmp_path / "r.json").read_text())["verdict"] == "INVALID"

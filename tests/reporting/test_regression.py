@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from chaoskit import __version__
+from chaoskit.campaign.mechanisms import best, traced
+from chaoskit.campaign.replay import recheck
 from chaoskit.campaign.store import Store
 from chaoskit.model.events import AttemptEnded, Body, Event, FaultLanded
 from chaoskit.model.findings import Diagnosis, Finding
@@ -53,9 +55,7 @@ def pytest_of(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_exported_test_is_red_until_the_task_is_mended(tmp_path: Path) -> None:
-    """It fails with the finding in its message; mended, the same file passes; and where the task
-    does not come to the point any more it fails, since that proves nothing.
-    """
+    """It fails with the finding in its message; fixed, the same file passes."""
     made = campaign(small_task(tmp_path, "none"), tmp_path / "runs", only=(APPLIED,))
     tests = tmp_path / "tests" / "chaos"
     tests.mkdir(parents=True)
@@ -68,10 +68,40 @@ def test_the_exported_test_is_red_until_the_task_is_mended(tmp_path: Path) -> No
     small_task(tmp_path, "keyed")
     green = pytest_of(tests)
     assert green.returncode == 0, green.stdout
-    small_task(tmp_path, "keyed", inputs=("ada",))
-    empty = pytest_of(tests)
-    assert empty.returncode == 1
-    assert "UNKNOWN, this proves nothing" in empty.stdout
+
+
+@pytest.mark.skipif(not traced().works, reason="system calls cannot be traced here")
+@pytest.mark.parametrize(
+    ("lines", "outcomes"),
+    [
+        ("echo x >> out", {"REPRODUCED", "CHANGED"}),
+        ("echo x > .t; mv .t out", {"FIXED"}),
+        ("echo x > .t; cat .t >> out; rm .t", {"REPRODUCED", "CHANGED"}),
+        ("touch log; cat log >> out; echo x > log", {"REPRODUCED", "CHANGED"}),
+        ("true", {"UNKNOWN"}),
+    ],
+    ids=["as-it-was", "renamed", "other-point", "other-fault", "nothing"],
+)
+def test_where_a_point_has_gone_all_others_decide(
+    tmp_path: Path, lines: str, outcomes: set[str]
+) -> None:
+    """A fix may do away with the point of the kill. The exported test is green then if no kill at
+    the points that are there shows anything, and red if one does or if there is none.
+    """
+    script = tmp_path / "job.sh"
+    script.write_text(f"#!/bin/sh\n{lines}\n", encoding="utf-8")
+    script.chmod(0o755)
+    spec = CommandSpec(command=(str(script),), outputs=("out",))
+    shown = Finding(
+        kind="diverged_state", operation="out", subject="out", expected="", seen="", because=""
+    )
+    token = ReplayToken(
+        target=Target(command=spec),
+        seed=0,
+        schedule="kill@write(out)#1+after",
+        fingerprint=shown.fingerprint,
+    )
+    assert recheck(token).outcome in outcomes
 
 
 def test_the_bug_report_tells_the_shortest_story_without_paths(tmp_path: Path) -> None:
@@ -125,9 +155,15 @@ def test_credentials_of_a_command_are_read_from_the_environment(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "task.js").touch()
     spec = CommandSpec(
-        command=("node", "task.js", "--key=sk_live_4eC39HqLyjWDarjtT1zdp7dc", "{state}"),
-        resume=("node", "task.js", "--resume"),
-        env={"MAIL_API_KEY": "hunter2", "MODE": "fast"},
+        command=(
+            "node",
+            str(tmp_path / "task.js"),
+            "task.js",
+            "--key=sk_live_4eC39HqLyjWDarjtT1zdp7dc",
+            "{state}",
+        ),
+        resume=("./task.js", "--resume"),
+        env={"MAIL_API_KEY": "hunter2", "MODE": "fast", "PYTHONPATH": str(tmp_path)},
         services=("payments",),
     )
     made = exhibit(Target(command=spec))
@@ -138,17 +174,49 @@ def test_credentials_of_a_command_are_read_from_the_environment(
     monkeypatch.setenv("CHAOSKIT_SECRET_1", "s")
     asked: list[ReplayToken] = []
     scope: dict[str, Any] = {"__file__": str(tmp_path / "tests" / "test_x.py"), "asked": asked}
-    body = text.replace("replayed = replay(token)", "asked.append(token); return")
+    body = text.replace("replayed = recheck(token)", "asked.append(token); return")
     exec(compile(body, "test_x.py", "exec"), scope)  # noqa: S102 - it is the test's subject
     scope["test_no_duplicate_effect_of_payments_charge_" + FINDING.fingerprint]()
     (token,) = asked
     command = token.target.command
     assert command is not None
-    assert command.command == ("node", str(tmp_path / "task.js"), "s", "{state}")
-    assert command.resume == ("node", str(tmp_path / "task.js"), "--resume")
-    assert command.env == {"MAIL_API_KEY": "k", "MODE": "fast"}
+    assert command.command == ("node", str(tmp_path / "task.js"), "task.js", "s", "{state}")
+    assert command.resume == (str(tmp_path / "task.js"), "--resume")
+    assert command.env == {"MAIL_API_KEY": "k", "MODE": "fast", "PYTHONPATH": str(tmp_path)}
     assert (command.services, token.seed, token.take) == (("payments",), 4, 2)
     assert "The first 2 items are enough" in bug_report(made)
+
+
+def test_the_python_of_a_virtual_environment_stays_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a link, and behind it there are none of the packages: the exported test is red while
+    the task is broken, and green once it is fixed. Any words of a command are kept.
+    """
+    monkeypatch.chdir(tmp_path)
+    python, odd = Path(".venv") / "bin" / "python", "ü 'a' \"b\" {state} $HOME"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", ".venv"], check=True)
+    (packages,) = (tmp_path / ".venv" / "lib").glob("python*/site-packages")
+    (packages / "only_there.py").write_text("NAME = 'out'\n")
+    script = tmp_path / "job.py"
+    script.write_text("from only_there import NAME\nopen(NAME, 'a').write('x')\n")
+    spec = CommandSpec(command=(str(python), str(script), odd), outputs=("out",))
+    made = campaign(
+        Target(command=spec),
+        tmp_path / "runs",
+        mechanisms=best(),
+        only=("kill@write(out)#1+after",),
+    )
+    tests = tmp_path / "tests ü"
+    tests.mkdir()
+    text = pytest_file(exhibit_of(made), tests)
+    (tests / "test_kept.py").write_text(text, encoding="utf-8")
+    assert 'abspath(HERE / "../.venv/bin/python")' in text
+    red = pytest_of(tests)
+    assert "REPRODUCED, the same finding; diverged_state" in red.stdout
+    script.write_text("from only_there import NAME\nopen(NAME, 'w').write('x')\n")
+    green = pytest_of(tests)
+    assert green.returncode == 0, green.stdout
 
 
 def test_a_finding_cannot_break_out_of_the_test_or_leave_paths_in_the_report() -> None:
