@@ -66,7 +66,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class Done(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a job.
 
-    ``restorable``: every service can go back to a saved world. ``locations``: file, line and
+    ``restorable``: every service can go back to a saved world. ``no_view``: why the task does not
+    run in a view of the file system; empty where it does. ``closed``: what it can only read there.
+    ``locations``: file, line and
     function of a Python task's own code, by point. ``worlds``: the state after the last fault, by
     schedule, of what was recorded. ``error`` is the harness's own failure, with the kind of its
     class.
@@ -74,6 +76,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
     results: tuple[Result, ...] = ()
     restorable: bool = False
+    no_view: str = ""
+    closed: tuple[str, ...] = ()
     locations: dict[str, tuple[str, int, str]] = {}
     worlds: dict[str, str] = {}
     error: str = ""
@@ -159,7 +163,12 @@ class Session:
             )
         if expectation is None and not schedules:
             surveys = await supervisor.survey()
-            return Done(results=tuple(map(told, surveys)), restorable=supervisor.can_snapshot)
+            return Done(
+                results=tuple(map(told, surveys)),
+                restorable=supervisor.can_snapshot,
+                no_view=supervisor.no_view,
+                closed=supervisor.closed,
+            )
         if expectation is None:
             return Done(results=tuple([told(await supervisor.run(s)) for s in schedules]))
         if not job.plan:

@@ -16,12 +16,12 @@ from chaoskit.campaign.judging import judge_again
 from chaoskit.campaign.options import Options, Shard
 from chaoskit.campaign.sharding import CAMPAIGN, plan_of_all, share_of
 from chaoskit.campaign.shrinking import put_shrunken, shrunken_of
-from chaoskit.campaign.store import REFUTED, Store, StoredTrial
+from chaoskit.campaign.store import CLOSED, NO_VIEW, REFUTED, Store, StoredTrial
 from chaoskit.model.errors import UsageError
 from chaoskit.model.schedule import Schedule, parse_schedule
 
 COMPLETE = "complete"
-_COPIED = ("forked", "settled", "restorable", "real", "points.total")
+_COPIED = ("forked", "settled", "restorable", "real", NO_VIEW, CLOSED, "points.total")
 _ELSEWHERE = ("shard", "jobs", "runs", "work_root", "fresh")
 
 

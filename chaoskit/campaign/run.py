@@ -37,7 +37,15 @@ from chaoskit.campaign.sharding import (
 )
 from chaoskit.campaign.soaking import Soaking, soak_of
 from chaoskit.campaign.starting import survey_of
-from chaoskit.campaign.store import REFUTED, Store, StoredTrial, identity, open_campaign
+from chaoskit.campaign.store import (
+    CLOSED,
+    NO_VIEW,
+    REFUTED,
+    Store,
+    StoredTrial,
+    identity,
+    open_campaign,
+)
 from chaoskit.campaign.trials import Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
@@ -54,7 +62,7 @@ from chaoskit.model.history import History
 from chaoskit.model.points import Point
 from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.secrets import without_secrets
-from chaoskit.trace import ALLOWED, OUTSIDE, RING
+from chaoskit.trace import ALLOWED, IPC, OUTSIDE, RING
 from chaoskit.trial.loading import load, sources
 
 SILENT_S = 10.0
@@ -252,6 +260,8 @@ class _Campaign:
             yield Surveying(time.monotonic() - began)
         done = _done(surveyed)
         self._store.put("restorable", "yes" if done.restorable else "no")
+        self._store.put(NO_VIEW, done.no_view)
+        self._store.put(CLOSED, "\n".join(done.closed))
         loaded = load(self._options.target)
         first, second, expectation = learnt(
             self._store,
@@ -270,24 +280,23 @@ class _Campaign:
 
     def _choose_way(self, first: History, second: History, expectation: Expectation) -> None:
         """From snapshots where that is exact; by a real kill each where it is not, and say why."""
-        why = ""
+        seen = _why_not_restored((first, second))
+        self._put_way(self._why_no_snapshots(expectation) or seen)
+
+    def _why_no_snapshots(self, expectation: Expectation) -> str:
+        """Why snapshots are not used, whatever the task was seen to do; empty: they are."""
         if not self._options.snapshots:
-            why = "as asked for"
-        elif refuted := self._store.get(REFUTED):
-            why = refuted
-        elif self._store.get("restorable") != "yes":
-            why = "a service cannot go back to a saved world"
-        elif not traced().works:
-            why = "the task's clock cannot be put back to the time of a copy"
-        elif not expectation.ordered:
-            why = "requests overlap, or come in another order each time"
-        elif outside := noted((first, second), OUTSIDE):
-            why = f"the task changes what is not restored: {', '.join(outside[:3])}"
-        elif allowed := noted((first, second), ALLOWED):
-            why = f"the task reaches what is not restored: {', '.join(allowed[:3])}"
-        elif noted((first, second), RING):
-            why = "the task makes calls by io_uring, which are not seen"
-        self._put_way(why)
+            return "as asked for"
+        if refuted := self._store.get(REFUTED):
+            return refuted
+        if self._store.get("restorable") != "yes":
+            return "a service cannot go back to a saved world"
+        if not traced().works:
+            return "the task's clock cannot be put back to the time of a copy"
+        unwatched = self._store.get(NO_VIEW) and "calls" not in self._options.mechanisms
+        if expectation.ordered and unwatched:
+            return "whether the task changes files elsewhere is seen by its system calls only"
+        return "" if expectation.ordered else "requests overlap, or come in another order each time"
 
     def _put_way(self, why: str) -> None:
         self._why_real = why
@@ -316,7 +325,7 @@ class _Campaign:
         batches.reverse()
         running: dict[Future[bytes], list[tuple[int, Schedule]]] = {}
         while batches or running:
-            while batches and len(running) < 2 * self._options.jobs and not self._out_of_time():
+            while batches and len(running) < self._at_once and not self._out_of_time():
                 batch = batches.pop()
                 running[self._submit(self._trials(number, batch))] = batch
             if not running:
@@ -333,6 +342,13 @@ class _Campaign:
                 for (position, schedule), result in zip(batch, done.results, strict=True):
                     yield TrialDone(self._book(number, position, schedule, result))
         self._why = why
+
+    @property
+    def _at_once(self) -> int:
+        """How many jobs are handed out: one, where two tasks would meet in files elsewhere."""
+        survey = self._store.survey()
+        alone = self._store.get(NO_VIEW) and survey and noted(survey[:2], OUTSIDE)
+        return 1 if alone else 2 * self._options.jobs
 
     def _affordable(self, number: int, mine: Batch) -> tuple[Batch, str]:
         """What of a wave the limit of trials leaves, and why no further wave follows, if so.
@@ -446,6 +462,20 @@ class _Campaign:
 
     def _submit(self, job: Job) -> Future[bytes]:
         return self._executor.submit(perform, msgspec.msgpack.encode(job))
+
+
+def _why_not_restored(baselines: Sequence[History]) -> str:
+    """What a task was seen to change or to reach that a snapshot does not hold; empty: nothing."""
+    limits = {
+        OUTSIDE: "the task changes what is not restored",
+        IPC: "the task makes what is no file and outlives it",
+        ALLOWED: "the task reaches what is not restored",
+        RING: "the task makes calls by io_uring, which are not seen",
+    }
+    for what, why in limits.items():
+        if found := noted(baselines, what):
+            return f"{why}: {', '.join(found[:3])}"
+    return ""
 
 
 def _done(future: Future[bytes]) -> Done:

@@ -41,6 +41,11 @@ LATEST = "latest"
 REFUTED = "refuted"
 """Under which name the store keeps how real kills refuted a snapshot."""
 
+NO_VIEW, CLOSED = "view.none", "view.closed"
+"""Under which names it keeps why tasks do not run in a view of the file system, and what they can
+only read there, each in a line.
+"""
+
 SOAKED_S = "soak.seconds"
 """Under which name the store keeps for how long a soak has gone on."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from chaoskit.campaign.baselines import loose_of, lost_of, why_unknown
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.sharding import left_of
-from chaoskit.campaign.store import Store, StoredTrial
+from chaoskit.campaign.store import CLOSED, NO_VIEW, Store, StoredTrial
 from chaoskit.checkers.comparison import counted
 from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MEANING, noted
@@ -133,6 +133,7 @@ def _of_the_trace(store: Store, options: Options) -> Iterator[str]:
         yield "the program's own clock: only the services' clocks and probe.now() advanced"
     runs = _runs(store)
     yield from strangers.limits(store, runs)
+    yield from _of_the_view(store, runs)
     if mapped := _some(noted(runs, MAPPED)):
         yield f"stores into mapped files, which are no system calls: {mapped}"
     if any(not body.alone for run in runs for _, body in run.of(CallSeen)):
@@ -140,10 +141,22 @@ def _of_the_trace(store: Store, options: Options) -> Iterator[str]:
             "other orders in which its threads and processes can take turns: those that were met "
             "are a sample"
         )
-    if outside := _some(noted(runs, OUTSIDE)):
-        yield f"changes outside the work folder and the known services: {outside}"
     if foreign := _some(noted(runs, FOREIGN)):
         yield f"calls by another architecture's table: {foreign}"
+
+
+def _of_the_view(store: Store, runs: Sequence[History]) -> Iterator[str]:
+    outside = _some(noted(runs, OUTSIDE))
+    if why := store.get(NO_VIEW):
+        yield (
+            f"files outside the work folder: the task runs on the real file system ({why}); what "
+            "it writes elsewhere is neither put back nor judged"
+            + (f": {outside}; one trial at a time" if outside else "")
+        )
+    elif outside:
+        yield f"changes outside the files of the task: {outside}"
+    if closed := (store.get(CLOSED) or "").splitlines():
+        yield f"writes to {_some(closed)}: the task can only read there"
 
 
 def _some(found: Sequence[str]) -> str:

@@ -3,9 +3,11 @@
 Linux only, by ptrace and a seccomp filter, with the standard library's ctypes and no privilege.
 """
 
-FOREIGN, MAPPED, OUTSIDE, RING = "foreign", "mapped", "outside", "ring"
+FOREIGN, MAPPED, OUTSIDE, RING, IPC = "foreign", "mapped", "outside", "ring", "ipc"
 """What is noted of a task: calls by another architecture's table, stores into a mapped file,
-changes outside the work folder and the known services, programs that make calls by io_uring."""
+changes outside the work folder and the known services, programs that make calls by io_uring, and
+objects of System V's or POSIX's interprocess communication, which outlive a process and are no
+files."""
 
 UNMOVED = "unmoved"
 """The same of an attempt whose own clock could not be moved, because nothing can be traced here."""

@@ -115,6 +115,7 @@ _X86_64 = {
     "mq_timedsend": 242, "mq_timedreceive": 243, "timerfd_settime": 286, "futex_waitv": 449,
     "futex_wait": 455,
     "socket": 41, "mprotect": 10, "pkey_mprotect": 329,
+    "shmget": 29, "semget": 64, "msgget": 68, "mq_open": 240,
 }  # fmt: skip
 
 _AARCH64 = {
@@ -131,6 +132,7 @@ _AARCH64 = {
     "gettimeofday": 169, "mq_timedsend": 182, "mq_timedreceive": 183, "futex_waitv": 449,
     "futex_wait": 455,
     "socket": 198, "mprotect": 226, "pkey_mprotect": 288,
+    "shmget": 194, "semget": 190, "msgget": 186, "mq_open": 180,
 }  # fmt: skip
 
 SYNCS = frozenset({"fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "msync"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chaoskit.trace import RING, ptrace
+from chaoskit.trace import IPC, RING, ptrace
 from chaoskit.trace.abi import Abi, Kind
 from chaoskit.trace.naming import Names, Target, is_writable
 from chaoskit.trace.outside import Outside, Settle
@@ -37,7 +37,9 @@ class Aside:
             "io_uring_setup": self._ring,
             "mprotect": self._protects,
             "pkey_mprotect": self._protects,
+            **dict.fromkeys(("shmget", "semget", "msgget", "mq_open"), self._shares_objects),
         }
+        self._calls = {abi.numbers[name]: name for name in looks}
         self._looks = {abi.numbers[name]: look for name, look in looks.items()}
 
     def __contains__(self, number: int) -> bool:
@@ -63,6 +65,15 @@ class Aside:
         """What goes through a ring makes no calls that could be seen."""
         program = ptrace.program(tid)
         return lambda result: self.noted.add((RING, program)) if result >= 0 else None
+
+    def _shares_objects(self, tid: int, call: Entered) -> Settle | None:
+        """An object that others find by its key or name; one with no key goes unfound."""
+        name = self._calls[call.number]
+        if name != "mq_open" and call.arguments[0] == 0:
+            return None
+        program = ptrace.program(tid)
+        note = (IPC, f"{name} of {program}" if program else name)
+        return lambda result: self.noted.add(note) if result >= 0 else None
 
     def _protects(self, tid: int, call: Entered) -> Settle | None:
         """A mapping is about to be made writable; of most programs none is one of a file."""

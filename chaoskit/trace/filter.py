@@ -43,14 +43,24 @@ _FUTEX_REALTIME, _FUTEX_COMMAND, _FUTEX_LOCK_PI = 256, 0x7F, 6
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 
 
-_ASIDE = ("mprotect", "pkey_mprotect")
+_PROTECTS = ("mprotect", "pkey_mprotect")
+_SHARES = (
+    ("shmget", 2, 0o1000),
+    ("semget", 2, 0o1000),
+    ("msgget", 1, 0o1000),
+    ("mq_open", 1, 0o100),
+)
+"""The argument with the bit that makes a new object."""
+
+_ASIDE = (*_PROTECTS, *(name for name, _, _ in _SHARES))
 """Calls that are no points, and are looked at."""
 
 _BY_A_BIT = (
     ("open", 1, CREATES),
     ("openat", 2, CREATES),
     ("mmap", 3, _MAP_SHARED),
-    *((name, 2, _PROT_WRITE) for name in _ASIDE),
+    *((name, 2, _PROT_WRITE) for name in _PROTECTS),
+    *_SHARES,
 )
 """Calls that matter where an argument has one of some bits."""
 

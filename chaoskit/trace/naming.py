@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from chaoskit.trace import OUTSIDE, ptrace
 from chaoskit.trace.abi import Kind
 from chaoskit.trace.filter import CREATES
-from chaoskit.trace.outside import is_state
+from chaoskit.trace.outside import is_cache, is_state
 from chaoskit.trace.peers import is_local, peer_at
 from chaoskit.trace.ptrace import Entered
 from chaoskit.trace.varying import Varying
@@ -145,6 +145,8 @@ class Names:
 
     def _file(self, path: str) -> str | None:
         """The name of a file that counts; the folders are looked at in their order."""
+        if is_cache(path):
+            return None
         for folder, label in self.scope.folders.items():
             if folder == "/" and not is_state(path, self.scope.quiet):
                 continue

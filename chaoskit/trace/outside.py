@@ -103,9 +103,18 @@ class Outside:
         return is_state(path, self._quiet)
 
 
+_CACHES = ("/__pycache__/", "/.cache/pip/", "/.cache/fontconfig/", "/var/cache/")
+"""Folders whose files are made anew where they are missing, and are right wherever they are."""
+
+
+def is_cache(path: str) -> bool:
+    """Whether a file is one of a cache: it belongs to the world, and changing it is no point."""
+    return any(folder in f"{path}/" for folder in _CACHES)
+
+
 def is_state(path: str, quiet: Sequence[str]) -> bool:
     """Whether a file outlives its process, and lies in none of the ``quiet`` folders."""
-    if path.startswith((*(f"{folder}/" for folder in quiet), _SEMAPHORES)):
+    if path.startswith((*(f"{folder}/" for folder in quiet), _SEMAPHORES)) or is_cache(path):
         return False
     return path.startswith(_MEMORY) or not path.startswith(_NO_FILES)
 

@@ -11,6 +11,7 @@ import os
 import platform
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from chaoskit.model.errors import ChaoskitError
 from chaoskit.model.history import History
-from chaoskit.model.schedule import parse_schedule
+from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.token import CommandSpec, Target
 from chaoskit.trace.abi import ABIS, this_abi
 from chaoskit.trial.conduct import Conduct
@@ -34,6 +35,10 @@ _AT = "kill@write(b)#1"
 _LEFT = ["one", "a", "b"]
 """What a kill before the second write leaves: the first file whole, the second one empty."""
 
+_NO_VIEW = (
+    "tasks then run in the work folder on the real file system, and what they write elsewhere is "
+    "neither put back nor judged"
+)
 _CLOCK_AT = "clock:+7d"
 _AHEAD_S = 7 * 86400
 _UNMOVED = "clock:+7d then moves the services' clocks and probe.now(), not the program's own"
@@ -121,6 +126,31 @@ def memory() -> Rung:
     return Rung("memory", works=fast, why=why)
 
 
+def view() -> Rung:
+    """Whether a task can run in a copy-on-write view of the file system: a file that one writes to
+    the folder for temporary files must not be there afterwards.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "written")
+        spec = CommandSpec(command=(_SHELL, "-c", 'echo one > "$0" && cat "$0"', str(file)))
+        try:
+            told, why = asyncio.run(_ran(spec))
+        except (ChaoskitError, OSError) as broken:
+            return Rung("view", works=False, why=str(broken))
+        if why:
+            return Rung("view", works=False, why=f"{why}; {_NO_VIEW}")
+        if told.last.output_tail.split() != ["one"] or file.exists():
+            said = "a file that a task wrote is really there, or is not there for the task"
+            return Rung("view", works=False, why=said)
+    return Rung("view", works=True, why="a task wrote a file, and it is not really there")
+
+
+async def _ran(spec: CommandSpec) -> tuple[History, str]:
+    async with Supervisor(load(Target(command=spec)), seed=0) as supervisor:
+        supervisor.conduct = Conduct(timeout_s=_PROBE_TIMEOUT_S)
+        return await supervisor.run(Schedule()), supervisor.no_view
+
+
 def strace() -> Rung:
     """What the tests check the tracer against; no run uses it."""
     found = shutil.which("strace")
@@ -156,4 +186,4 @@ async def _a_week_ahead() -> History:
         return await supervisor.run(parse_schedule(_CLOCK_AT))
 
 
-PROBES: tuple[Callable[[], Rung], ...] = (tracing, windows, lines, clock, memory, strace)
+PROBES: tuple[Callable[[], Rung], ...] = (tracing, view, windows, lines, clock, memory, strace)

@@ -270,7 +270,17 @@ class Stage:
     def variables(self) -> dict[str, str]:
         """The task's whole environment, but for what one attempt is watched with."""
         own = {**self.scenario.env, **self.circumstances.env}
-        return self.addresses.variables(own)
+        return self.addresses.variables({**self._homes(), **own})
+
+    def _homes(self) -> dict[str, str]:
+        """Without a view, where programs keep their own files: in the work folder, too."""
+        if self.view is not None or os.environ.get(VIEW_VARIABLE) == "off":
+            return {}
+        home = f"{self.workspace.home}/home"
+        temporary = os.path.join(home, "tmp")
+        os.makedirs(temporary, exist_ok=True)
+        names = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+        return {"HOME": home, "TMPDIR": temporary} | {n: f"{home}/{n.lower()}" for n in names}
 
     def runner(self, attempt: int, variables: Mapping[str, str]) -> Runner:
         """How a second runner is started beside the first."""

@@ -110,6 +110,16 @@ class Supervisor:
         return self._stage.can_go_back
 
     @property
+    def no_view(self) -> str:
+        """Why the task does not run in a view of the file system; empty where it does."""
+        return self._stage.no_view
+
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """Mounts that the task can only read in its view."""
+        return tuple(self._stage.view.closed) if self._stage.view is not None else ()
+
+    @property
     def world(self) -> World:
         """What is copied, and where the copies are."""
         return self._stage.world
