@@ -18,6 +18,9 @@ _CHUNK_BYTES = 1 << 20
 _KEPT = ("user.", "trusted.", "system.posix_acl_", "security.capability")
 """Extended attributes that a program, or its user, sets."""
 
+_DRAWN = ".overlay.uuid"
+"""Each mount of an overlay draws one anew for its topmost folder."""
+
 Segment = tuple[int, bytes]
 """Where some bytes of a file stand, and the bytes."""
 
@@ -86,7 +89,7 @@ def attributes(path: str) -> tuple[tuple[str, bytes], ...]:
     except OSError:
         return ()
     found = []
-    for name in sorted(n for n in names if n.startswith(_KEPT)):
+    for name in sorted(n for n in names if n.startswith(_KEPT) and not n.endswith(_DRAWN)):
         with suppress(OSError):
             found.append((name, os.getxattr(path, name, follow_symlinks=False)))
     return tuple(found)

@@ -129,6 +129,9 @@ class Overlays:
         own = f"{self._base}/"
         places += sorted(at for at in mounts if os.path.isdir(at) and not at.startswith(own))
         if not self._is_root:
+            places = [
+                at for at in places if os.access(at, os.X_OK)
+            ]  # nothing can be done in others
             places += [at for at in _open_to_all() if at not in places]
         # A descriptor leads to what is below once it is covered.
         found = [

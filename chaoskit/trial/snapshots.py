@@ -251,9 +251,8 @@ class Camera:
         chosen = {n: e for n, e in tree.items() if n.partition("/")[0] in wanted}
         for name, entry in chosen.items():
             self._make(self._path(name), entry)
-        for name, entry in reversed(
-            list(tree.items())
-        ):  # last: what is made in a folder changes it
+        # Last, since what is made in a folder changes it.
+        for name, entry in reversed(list(chosen.items())):
             if stat.S_ISDIR(entry.mode):
                 path = self._path(name)
                 files.dress(path, entry.mode, entry.owner, entry.extras)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from chaoskit.model.hosting import Clocked, Restorable, Service
+from chaoskit.trial import files
 from chaoskit.trial.power_disk import Disk, Folder, Symlink
 from chaoskit.trial.power_disk import Entry as OnDisk
 from chaoskit.trial.snapshots import (
@@ -188,5 +189,5 @@ class World:
         status = os.lstat(folder)
         if wanted is None or (status.st_mode, status.st_mtime_ns) != (wanted.mode, wanted.mtime_ns):
             return True
-        with os.scandir(folder) as entries:
+        with files.lent(str(folder), status.st_mode), os.scandir(folder) as entries:
             return next(entries, None) is not None
