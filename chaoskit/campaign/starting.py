@@ -14,6 +14,8 @@ from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.trial.loading import Loaded
 
+SHOWN_MOST = 5
+
 
 def survey_of(runs: Sequence[History], loaded: Loaded, *, again: bool = False) -> Expectation:
     """What undisturbed runs teach; where they fail for a file's sake, that too.
@@ -34,7 +36,8 @@ def survey_of(runs: Sequence[History], loaded: Loaded, *, again: bool = False) -
     expectation = expect(first, second, loaded.scenario, *later)
     expectation = msgspec.structs.replace(expectation, varying=varying(runs))
     if not any(_failed(history) for history in runs):
-        return expectation
+        left = "" if expectation.evidence or expectation.problems else _left_here(loaded)
+        return msgspec.structs.replace(expectation, problems=(left,)) if left else expectation
     problems = (*expectation.problems, *_misplaced(loaded))
     return msgspec.structs.replace(expectation, problems=problems)
 
@@ -47,6 +50,20 @@ def _where(loaded: Loaded) -> str:
     return f"; {program} is a relative path: run this from the folder where the run was made"
 
 
+def _left_here(loaded: Loaded) -> str:
+    """Why a task that runs where it was typed may have had nothing to do; empty: who knows."""
+    words = {word.removeprefix("./") for word in loaded.scenario.command}
+    there = sorted(os.listdir(loaded.here)) if loaded.typed else []
+    found = [name for name in there if name not in words and not name.startswith("reports")]
+    if not found:
+        return ""
+    more = f" and {len(found) - SHOWN_MOST} more" if len(found) > SHOWN_MOST else ""
+    return (
+        "the task called no service and left no declared output. If an earlier run has left its "
+        f"state, hide that with --clean PATH; here are {', '.join(found[:SHOWN_MOST])}{more}"
+    )
+
+
 def _failed(history: History) -> bool:
     """Whether the task ended by itself, and said that it failed."""
     ended = history.attempts[0][1]
@@ -57,6 +74,8 @@ def _misplaced(loaded: Loaded) -> list[str]:
     """The words of the command that name a file from where it was written down, but not from where
     the task runs. The program itself is found from there, see `chaoskit.trial.stage`.
     """
+    if loaded.typed:
+        return []
     given = loaded.file is None
     where, prefix = ("here", "$PWD") if given else ("beside the scenario", "{here}")
     return [

@@ -112,6 +112,12 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
     metavar="HOST:PORT",
     help="Whom the task may reach besides the services; it is then never plainly VALID.",
 )
+@click.option(
+    "--clean",
+    multiple=True,
+    metavar="PATH",
+    help="A file or folder that a run before has left: hide it from the task.",
+)
 @click.option("--at", "only", multiple=True, metavar="POINT", help="Only this point or schedule.")
 @click.option(
     "--mechanisms",
@@ -202,7 +208,8 @@ def run(ctx: click.Context, /, **given: object) -> int:
 
     SCENARIO is a Python file with `scenario = Scenario(…)`, or FILE:NAME. Instead of one, give a
     command after `--`; {payments.url}, {email.url}, {email.smtp_host}, {email.smtp_port},
-    {database.url}, {state}, {seed} and {inputs} in it are filled in.
+    {database.url}, {state}, {seed} and {inputs} in it are filled in. The command runs here, as if
+    typed, in a copy-on-write view of the file system: nothing real is changed.
 
     The part before the kill is run once for many points: the work folder and the services' books
     are copied while the task stands still at each of them, and only the resumes are run, one for
@@ -274,6 +281,7 @@ def _target(command: object, given: dict[str, object]) -> Target:
         for name in (
             *("services", "resume", "env", "outputs", "contract", "behaviours", "tables"),
             "allow",
+            "clean",
         ):
             if given[name]:
                 raise UsageError(f"--{name} goes with a command after --, not with a scenario file")
@@ -294,6 +302,7 @@ def _target(command: object, given: dict[str, object]) -> Target:
         ),
         behaviours=tuple(_texts(given["behaviours"])),
         allow=tuple(_texts(given["allow"])),
+        clean=tuple(_texts(given["clean"])),
         tables=text_of(tables, "--tables") if isinstance(tables, Path) else "",
         typed=True,
     )

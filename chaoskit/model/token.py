@@ -22,7 +22,7 @@ class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """A scenario given on the command line instead of in a file.
 
     ``typed``: it runs in the folder in which chaoskit is started, as if typed there; otherwise in
-    the work folder.
+    the work folder. ``clean``: files and folders that it does not find, although they are there.
     """
 
     command: tuple[str, ...]
@@ -36,6 +36,7 @@ class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     allow: tuple[str, ...] = ()
     timeout_s: float | None = None
     typed: bool = False
+    clean: tuple[str, ...] = ()
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -228,6 +228,13 @@ def _target(target: Target, folder: Path) -> str:
     return f"Target(command={_spec(target.command, folder)})"
 
 
+_PLAIN = (
+    *("services", "outputs", "contract", "behaviours", "allow", "tables", "timeout_s"),
+    *("typed", "clean"),
+)
+"""Parts of a command's target that stand in a test as they are."""
+
+
 def _spec(spec: CommandSpec, folder: Path) -> str:
     secrets: dict[str, str] = {}
     env = [
@@ -248,7 +255,16 @@ def _spec(spec: CommandSpec, folder: Path) -> str:
         parts.append(f"env={{{', '.join(env)}}}")
     parts += [
         f"{name}={value!r}"
-        for name in ("services", "outputs", "contract", "behaviours", "tables", "timeout_s")
+        for name in (
+            "services",
+            "outputs",
+            "contract",
+            "behaviours",
+            "tables",
+            "timeout_s",
+            "typed",
+            "clean",
+        )
         if (value := getattr(spec, name))
     ]
     inner = "".join(f"\n                {part}," for part in parts)

@@ -28,7 +28,7 @@ class Loaded:
     """A scenario with where it came from. ``file`` is None for one of the command line.
 
     ``take``: only so many leading items of its inputs are kept; None: all of them. ``typed``: the
-    command is to run where it was typed.
+    command is to run where it was typed; ``clean``: what it does not find there.
     """
 
     scenario: Scenario
@@ -38,6 +38,7 @@ class Loaded:
     here: Path
     take: int | None = None
     typed: bool = False
+    clean: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -106,7 +107,10 @@ def load(target: Target, take: int | None = None) -> Loaded:
             allow=spec.allow,
             timeout_s=spec.timeout_s,
         )
-        return Loaded(scenario, target, None, DEFAULT_NAME, Path.cwd(), take, spec.typed)
+        here = Path.cwd()
+        return Loaded(
+            scenario, target, None, DEFAULT_NAME, here, take, typed=spec.typed, clean=spec.clean
+        )
     path, _, name = target.scenario.partition(":")
     return replace(_from_file(target, Path(path), name or DEFAULT_NAME), take=take)
 

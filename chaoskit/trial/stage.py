@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from chaoskit.model.hosting import (
 )
 from chaoskit.model.preludes import Changed
 from chaoskit.model.schedule import Fault
+from chaoskit.trial import files
 from chaoskit.trial.addresses import Addresses, addresses
 from chaoskit.trial.beside import Runner
 from chaoskit.trial.launching import Launching
@@ -263,9 +265,23 @@ class Stage:
         told = await self.launching.enter_view()
         if told["view"] is None:
             self.no_view = str(told["why"])
+            if self._loaded.clean:
+                raise UsageError(f"--clean hides nothing here, without a view: {self.no_view}")
             return
         self.view = View(self.launching, told)
         self.workspace.enter(self.view, str(self._loaded.here) if self._loaded.typed else "")
+        for path in self._loaded.clean:
+            self._hide(str(self._loaded.here / path))
+
+    def _hide(self, path: str) -> None:
+        """Let the task not find what is there.
+
+        Raises:
+            UsageError: nothing is.
+        """
+        if not os.path.lexists(path):
+            raise UsageError(f"--clean: there is no {path}")
+        self._make_there(partial(files.remove, path))
 
     def variables(self) -> dict[str, str]:
         """The task's whole environment, but for what one attempt is watched with."""
