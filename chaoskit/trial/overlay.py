@@ -140,8 +140,8 @@ class Overlays:
         empty = f"{self._store}/shm"
         os.makedirs(empty + HOME.removeprefix(_SHARED_MEMORY))
         os.chmod(empty, 0o1777)  # noqa: S103 - as everywhere, and nobody else is in the view
-        if os.path.dirname(self._base) == _SHARED_MEMORY:
-            os.mkdir(f"{empty}/{os.path.basename(self._base)}")
+        if self._base.startswith(f"{_SHARED_MEMORY}/"):
+            os.makedirs(empty + self._base.removeprefix(_SHARED_MEMORY))
         return [*found, Layer(_SHARED_MEMORY, empty)]
 
     def _cover_all(self) -> None:
