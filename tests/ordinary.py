@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-NOBODY = 65534
+SOMEBODY = 12345
 _PR_SET_DUMPABLE = 4
 
 
@@ -21,15 +21,15 @@ def as_an_ordinary_user(deed: Callable[[Path], None]) -> None:
     """
     folder = Path(tempfile.mkdtemp(prefix="ordinary-", dir="/dev/shm"))
     if os.geteuid() == 0:
-        os.chown(folder, NOBODY, NOBODY)
+        os.chown(folder, SOMEBODY, SOMEBODY)
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             if os.geteuid() == 0:
                 os.setgroups([])
-                os.setgid(NOBODY)
-                os.setuid(NOBODY)
+                os.setgid(SOMEBODY)
+                os.setuid(SOMEBODY)
                 # As after an exec: a process that was root's keeps its /proc from its new user.
                 ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
             deed(folder)
