@@ -274,6 +274,8 @@ class _Campaign:
             why = "a service cannot go back to a saved world"
         elif not expectation.ordered:
             why = "requests overlap, or come in another order each time"
+        elif expectation.early:
+            why = "requests are sent before the one ahead of them is answered"
         else:
             outside = noted((first, second), OUTSIDE)
             if outside:

@@ -53,6 +53,7 @@ def expect(first: History, second: History, scenario: Scenario, *later: History)
         steps=tuple(body.step for _, body in first.steps if body.phase == "started"),
         digests=digests,
         ordered=all(one == other for other in others) and not any(map(_overlaps, runs)),
+        early=_early(runs, volatile, chosen),
         seconds=max(map(_seconds, runs)),
         problems=tuple(dict.fromkeys(problems)),
         rules=str(Contract.of(scenario.contract)),
@@ -171,6 +172,19 @@ def _overlaps(history: History) -> bool:
         elif isinstance(event.body, ReplySent):
             open_requests.discard(event.body.request)
     return False
+
+
+def _early(
+    runs: Sequence[History], volatile: Volatile, chosen: Mapping[str, Sequence[str]]
+) -> tuple[Identity, ...]:
+    """The requests that any run sent before it had the answer to the one ahead of them."""
+    found = (
+        identity_of(body.wants, volatile, chosen)
+        for run in runs
+        for _, body in run.requests
+        if body.early and body.wants is not None
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def _seconds(history: History) -> float:

@@ -65,6 +65,7 @@ class Story:
         self._bodies: list[Body] = []
         self._attempt = 0
         self._requests = 0
+        self._early = False
         self._ordinals: Counter[str] = Counter()
         self._faults: list[tuple[Fault, ...]] = []
 
@@ -112,6 +113,14 @@ class Story:
         """Each is found in a ledger, and no request told of it."""
         for effect in effects:
             self._books(effect, None)
+        return self
+
+    def at_once(self, *effects: Effect) -> Self:
+        """All are sent at once on one connection, and answered one after the other."""
+        for number, effect in enumerate(effects):
+            self._early = number > 0
+            self.does(effect)
+        self._early = False
         return self
 
     def together(self, *effects: Effect) -> Self:
@@ -218,6 +227,7 @@ class Story:
                 ordinal=self._ordinals[f"{service}.{operation}"],
                 key=wants.key if wants is not None else None,
                 wants=wants,
+                early=self._early,
             )
         )
 
@@ -271,6 +281,11 @@ def teaches(
         steps=tuple(dict.fromkeys(body.step for _, body in history.steps)),
         digests=history.digests,
         ordered=ordered,
+        early=tuple(
+            identity_of(body.wants, dropped)
+            for _, body in history.requests
+            if body.early and body.wants is not None
+        ),
         seconds=sum(body.seconds for _, body in history.attempts),
         rules=str(Contract.of(contract or {})),
         redo_allowed=tuple(redo),

@@ -236,6 +236,14 @@ def test_requests_that_overlap_have_no_order() -> None:
     assert not surveyed(side_by_side, alone).ordered
 
 
+def test_requests_that_are_sent_at_once_are_known_by_any_run() -> None:
+    """They keep their order, and one run that shows them is enough."""
+    alone, at_once = undisturbed(ADA, BOB, EVE), Story().starts().at_once(ADA, BOB).does(EVE).ends()
+    assert repeated(alone).early == ()
+    for found in (surveyed(alone, at_once), surveyed(at_once, alone)):
+        assert (found.early, found.ordered) == ((found.identify(BOB),), True)
+
+
 def test_a_request_without_an_answer_overlaps_with_the_next() -> None:
     """It is still open when the next one comes."""
     assert not repeated(Story().starts().applies(ADA).does(BOB).ends()).ordered
