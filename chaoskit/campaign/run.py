@@ -385,7 +385,7 @@ class _Campaign:
     def _book(self, wave: int, position: int, schedule: Schedule, result: Result) -> StoredTrial:
         judgement = result.judgement
         assert judgement is not None
-        landed = result.landed == schedule.kills
+        landed = result.landed == schedule.faults
         if not landed:
             assert self._expectation is not None, "surveyed before"
             history = History.decode(result.history)

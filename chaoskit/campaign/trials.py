@@ -76,7 +76,7 @@ async def real_trial(
     for left in reversed(range(TRIES)):
         run = partial(supervisor.run, schedule)
         history, judgement = await _judged(schedule, run, expectation, bounding)
-        whole = len(history.landed) == schedule.kills or found_nothing(history, schedule)
+        whole = len(history.landed) == schedule.faults or found_nothing(history, schedule)
         if whole or schedule.timed or not left:
             break  # where threads race, a point may be passed in one run and not in the next
     if judgement.findings:
