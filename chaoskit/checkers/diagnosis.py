@@ -1,5 +1,6 @@
-"""Which gap in the checkpoint explains a finding: a row of the table in design.md, section 1, or a
-class of cases.md, with the evidence in the history.
+"""Which gap in the checkpoint explains a finding, with the evidence in the history.
+
+The codes in brackets are those of the cases in scenarios/README.md.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ def expect(first: History, second: History, scenario: Scenario, *later: History)
     one, *others = ([identity_of(e, volatile, chosen) for e in effects] for effects in expected)
     digests, unstable = _digests(runs)
     problems = [problem for run in runs for problem in _failures(run)]
+    problems += [problem for run in runs for problem in _too_long(run)]
     problems += [problem for other in others for problem in _differences(one, other)]
     if unstable:
         volatile["outputs"] = tuple(unstable)
@@ -134,6 +135,19 @@ def _failures(history: History) -> Iterator[str]:
         "not-started": "could not be started",
     }.get(ended.how, f"ended with status {ended.code}")
     yield f"the task fails without any fault: it {how}" + (f" ({words})" if words else "")
+
+
+def _too_long(history: History) -> Iterator[str]:
+    """That a run has more events than are kept, and what would make them fewer."""
+    cut = history.left_out
+    if cut is None:
+        return
+    calls = cut.what.startswith("calls")
+    way = ", or --mechanisms windows, which leaves system calls out" if calls else ""
+    yield (
+        f"an undisturbed run has more than {cut.limit:,} events, the most that are kept of one: "
+        f"{cut.most:,} are {cut.what}; give the task a smaller input{way}"
+    )
 
 
 def _differences(one: Sequence[Identity], two: Sequence[Identity]) -> Iterator[str]:

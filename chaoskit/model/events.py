@@ -131,6 +131,18 @@ class ResumeBounded(msgspec.Struct, frozen=True, tag="resume-bounded"):
     followed: bool = False
 
 
+class EventsLeftOut(msgspec.Struct, frozen=True, tag="left-out", kw_only=True):
+    """The trial has ``limit`` events, the most that are kept: only ends and faults follow.
+
+    ``most`` of them are ``what``.
+    """
+
+    attempt: int
+    limit: int
+    what: str
+    most: int
+
+
 class AttemptEnded(msgspec.Struct, frozen=True, tag="attempt-ended", kw_only=True):
     """No process of the attempt is left, and every service has seen the end of its connections.
 
@@ -165,6 +177,7 @@ Body = (
     | EndStated
     | FaultLanded
     | ResumeBounded
+    | EventsLeftOut
     | AttemptEnded
     | StateObserved
 )

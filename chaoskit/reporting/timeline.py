@@ -14,6 +14,7 @@ from chaoskit.model.events import (
     Crossed,
     EffectApplied,
     EndStated,
+    EventsLeftOut,
     FaultLanded,
     ReplySent,
     RequestReceived,
@@ -146,7 +147,7 @@ def _of_the_task(body: Crossed | CallSeen | StepReported | EndStated | AttemptEn
 
 
 def _of_chaoskit(
-    body: AttemptStarted | TraceNoted | FaultLanded | ResumeBounded | StateObserved,
+    body: AttemptStarted | TraceNoted | FaultLanded | ResumeBounded | EventsLeftOut | StateObserved,
 ) -> str:
     match body:
         case AttemptStarted():
@@ -156,9 +157,10 @@ def _of_chaoskit(
         case FaultLanded():
             return f"FAULT {body.fault}"
         case ResumeBounded():
-            if body.followed:
-                return "the world is that of the undisturbed run, or the verdict is certain"
-            return "the rest is that of the undisturbed run"
+            known = "the world is that of the undisturbed run, or the verdict is certain"
+            return known if body.followed else "the rest is that of the undisturbed run"
+        case EventsLeftOut():
+            return f"keeps no more than {body.limit:,} events ({body.most:,} {body.what})"
         case StateObserved():
             return f"looked at {len(body.digests)} outputs"
 

@@ -482,7 +482,8 @@ class Attempts:
             self._watch.moved += 1
         sent = (e.body for e in self._recorder.history().events)
         attempt = next(
-            b.attempt for b in sent if isinstance(b, RequestReceived) and b.request == number
+            (b.attempt for b in sent if isinstance(b, RequestReceived) and b.request == number),
+            0,  # one that was left out
         )
         for effect in effects:
             self._recorder.add(EffectApplied(attempt=attempt, effect=effect, request=number))

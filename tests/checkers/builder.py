@@ -17,6 +17,7 @@ from chaoskit.model.events import (
     EffectApplied,
     EndStated,
     Event,
+    EventsLeftOut,
     FaultLanded,
     How,
     ReplySent,
@@ -148,6 +149,11 @@ class Story:
         return self._add(EndStated(attempt=self._attempt, end=end, reason=reason, step=step))
 
     # How an attempt and the trial end.
+
+    def floods(self, what: str) -> Self:
+        """More than is kept; the rest is left out."""
+        left = EventsLeftOut(attempt=self._attempt, limit=200_000, what=what, most=190_000)
+        return self._add(left)
 
     def killed(self, point: str) -> Self:
         """The fault of this attempt lands."""
