@@ -30,6 +30,9 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     and that no two requests overlapped, which is what lets a successor prove a step complete;
     ``early`` are the requests that prove nothing, as they were sent before the one ahead of them on
     their connection was answered.
+    ``record_first`` says that the task changes its own files before its first effect and between
+    the others, and not after the last one: what it knows of an effect it had written before.
+    ``unsynced`` are the effects before or after which it leaves something written without a sync.
     ``changes`` are the scenario's, by name. ``problems`` says in sentences why the survey does not
     repeat; empty when it does.
     """
@@ -43,6 +46,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     digests: dict[str, str] = {}
     ordered: bool = True
     early: tuple[Identity, ...] = ()
+    record_first: bool = False
+    unsynced: tuple[Identity, ...] = ()
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
     rules: str = ""

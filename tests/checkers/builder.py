@@ -13,6 +13,7 @@ from chaoskit.model.events import (
     AttemptEnded,
     AttemptStarted,
     Body,
+    CallSeen,
     Crossed,
     EffectApplied,
     EndStated,
@@ -133,6 +134,12 @@ class Story:
         return self
 
     # What the task says.
+
+    def calls(self, *points: str) -> Self:
+        """System calls on its own files."""
+        for point in points:
+            self._add(CallSeen(attempt=self._attempt, call=point))
+        return self
 
     def passes(self, name: str, ordinal: int = 1) -> Self:
         """A crossing."""
