@@ -18,13 +18,17 @@ from chaoskit.model.effects import Effect
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A whole request. Header names are lower case; ``path`` is decoded and has no query."""
+    """A whole request. Header names are lower case; ``path`` is decoded and has no query.
+
+    ``early``: it was sent before the one ahead of it on its connection was answered.
+    """
 
     method: str
     path: str
     query: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,7 @@ class HttpService:
             key=call.key,
             wants=call.wants,
             token=fence.token,
+            early=request.early,
             later=lambda: self._land(request),
         )
         number = self._observer.received(info)

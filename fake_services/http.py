@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from array import array
 from collections.abc import Callable
 from typing import cast
 from urllib.parse import unquote
@@ -30,6 +32,7 @@ class HttpProtocol(asyncio.Protocol):
         self._body: list[bytes] = []
         self._size = 0
         self._busy = False
+        self._early = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Someone connected."""
@@ -92,6 +95,7 @@ class HttpProtocol(asyncio.Protocol):
             query,
             {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers},
             b"".join(self._body),
+            self._early,
         )
         self._busy = True
         self._handler(request, self._answer)
@@ -103,6 +107,7 @@ class HttpProtocol(asyncio.Protocol):
         if reply is None:
             self._transport.abort()
             return False
+        self._early = self._more_is_here(self._transport)
         headers = [*reply.headers.items(), ("content-length", str(len(reply.body)))]
         http = self._http
         head = http.send(h11.Response(status_code=reply.status, headers=headers))
@@ -116,6 +121,19 @@ class HttpProtocol(asyncio.Protocol):
             if any(http.trailing_data):  # bytes, or that the other side has left meanwhile
                 asyncio.get_running_loop().call_soon(self._advance)
         return True
+
+    def _more_is_here(self, transport: asyncio.Transport) -> bool:
+        """Whether bytes of a further request are here, or wait to be read."""
+        if self._http.trailing_data[0].strip(b"\r\n"):
+            return True
+        if sys.platform == "win32":  # where no task can be run
+            return False
+        from fcntl import ioctl
+        from termios import FIONREAD
+
+        unread = array("i", [0])
+        ioctl(transport.get_extra_info("socket").fileno(), FIONREAD, unread)
+        return unread[0] > 0
 
     def _refuse(self, status: int, why: str) -> None:
         if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:

@@ -26,7 +26,7 @@ FLOORS = {
     "pytest_plugin": 7,
     "strategies": 7,
 }
-"""From design.md, section 3."""
+"""The table of floors in ARCHITECTURE.md."""
 
 HEAVY = {
     "psutil": {"trial"},

@@ -43,7 +43,7 @@ class Tried:
     @property
     def landed(self) -> bool:
         """Whether every fault of its schedule took place."""
-        return len(self.history.landed) == self.schedule.kills
+        return len(self.history.landed) == self.schedule.faults
 
 
 class Bench:

@@ -72,7 +72,7 @@ def check_only(only: Sequence[str]) -> None:
         UsageError: one of these schedules does not parse, or has no fault.
     """
     for text in only:
-        if not parse_schedule(text).kills:
+        if not parse_schedule(text).faults:
             raise UsageError(
                 f"{text!r} has no fault, and no points at all is an error: name a point, "
                 "or leave --at out for all of them"

@@ -115,7 +115,7 @@ def recheck(token: ReplayToken, work_root: str = "") -> Replayed:
     schedule = parse_schedule(token.schedule)
     faults = [fault for attempt in schedule.attempts for fault in attempt]
     actions = {fault.action for fault in faults}
-    gone = len(replayed.history.landed) < schedule.kills
+    gone = len(replayed.history.landed) < schedule.faults
     traced = "calls" in best() or not any(isinstance(f.point, CallPoint) for f in faults)
     if replayed.outcome != "UNKNOWN" or not (gone and traced and actions <= _SWEPT):
         return replayed
@@ -127,7 +127,7 @@ def recheck(token: ReplayToken, work_root: str = "") -> Replayed:
             in_flight=tuple(late for late in LATE if late in actions or late == LATE[0]),
             power_loss=any(fault.is_power for fault in faults),
             kill="both" if "kill-leader" in actions else "tree",
-            depth=schedule.kills,
+            depth=len(schedule.attempts),
             runs=runs,
             work_root=work_root,
         )

@@ -285,18 +285,18 @@ class _Campaign:
 
     def _why_no_snapshots(self, expectation: Expectation) -> str:
         """Why snapshots are not used, whatever the task was seen to do; empty: they are."""
-        if not self._options.snapshots:
-            return "as asked for"
-        if refuted := self._store.get(REFUTED):
-            return refuted
-        if self._store.get("restorable") != "yes":
-            return "a service cannot go back to a saved world"
-        if not traced().works:
-            return "the task's clock cannot be put back to the time of a copy"
-        unwatched = self._store.get(NO_VIEW) and "calls" not in self._options.mechanisms
-        if expectation.ordered and unwatched:
-            return "whether the task changes files elsewhere is seen by its system calls only"
-        return "" if expectation.ordered else "requests overlap, or come in another order each time"
+        refuted = self._store.get(REFUTED) or ""
+        watched = not self._store.get(NO_VIEW) or "calls" in self._options.mechanisms
+        reasons = (
+            (not self._options.snapshots, "as asked for"),
+            (bool(refuted), refuted),
+            (self._store.get("restorable") != "yes", "a service cannot go back to a saved world"),
+            (not traced().works, "the task's clock cannot be put back to the time of a copy"),
+            (not expectation.ordered, "requests overlap, or come in another order each time"),
+            (bool(expectation.early), "requests are sent before the one ahead is answered"),
+            (not watched, "changes of files elsewhere are seen by the task's system calls only"),
+        )
+        return next((why for holds, why in reasons if holds), "")
 
     def _put_way(self, why: str) -> None:
         self._why_real = why
@@ -409,7 +409,7 @@ class _Campaign:
     def _book(self, wave: int, position: int, schedule: Schedule, result: Result) -> StoredTrial:
         judgement = result.judgement
         assert judgement is not None
-        landed = result.landed == schedule.kills
+        landed = result.landed == schedule.faults
         if not landed:
             assert self._expectation is not None, "surveyed before"
             history = History.decode(result.history)

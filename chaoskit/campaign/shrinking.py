@@ -292,10 +292,10 @@ def worth_shrinking(store: Store, *, everything: bool = False) -> list[tuple[Rep
     found: dict[Likeness, tuple[tuple[int, int, bool], Finding, str]] = {}
     for trial in store.trials():
         schedule = parse_schedule(trial.schedule)
-        size = (schedule.kills, len(schedule.attempts), schedule.timed)
+        size = (schedule.faults, len(schedule.attempts), schedule.timed)
         for finding in trial.judgement.roots:
             known = found.get(Likeness.of(finding))
-            if schedule.kills and (known is None or size < known[0]):
+            if schedule.faults and (known is None or size < known[0]):
                 found[Likeness.of(finding)] = size, finding, trial.schedule
     return [
         (

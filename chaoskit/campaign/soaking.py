@@ -215,7 +215,7 @@ class Soaking:
     def _book(self, number: int, drawn: Schedule, result: Result) -> StoredTrial:
         judgement, ran = result.judgement, drawn
         assert judgement is not None
-        if result.landed < drawn.kills:
+        if result.landed < drawn.faults:
             history = History.decode(result.history)
             ran = part_that_landed(history, drawn)
             judgement = judge(history, self._expectation, ran)

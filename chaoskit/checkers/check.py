@@ -76,7 +76,7 @@ def judge(
         except Exception as error:  # noqa: BLE001 - any failure of a checker means "not judged"
             name = getattr(checker, "__name__", repr(checker))
             unknowns.append(f"the checker {name} failed: {type(error).__name__}: {error}")
-    findings = [f for f in findings if not excused(f, history, expectation)]
+    findings = [f for f in findings if _stands(f, history) and not excused(f, history, expectation)]
     findings = _with_causes(findings, history)
     explained = tuple(
         finding
@@ -88,6 +88,11 @@ def judge(
     return Judgement(verdict.value, explained, tuple(unknowns), _end(history))
 
 
+def _stands(finding: Finding, history: History) -> bool:
+    """Whether events that were left out could not refute a finding: a loss they could."""
+    return history.left_out is None or finding.kind not in {"lost_effect", "false_success"}
+
+
 def _unknowns(history: History, expectation: Expectation, schedule: Schedule) -> Iterator[str]:
     """Why this trial proves nothing, even without a finding."""
     landed = {body.fault for _, body in history.landed}
@@ -97,6 +102,11 @@ def _unknowns(history: History, expectation: Expectation, schedule: Schedule) ->
                 yield f"{fault} of attempt {attempt} did not land"
     if landed and any(body.how == "killed" and body.code != 9 for _, body in history.attempts):
         yield "an attempt that was killed did not die of signal 9"
+    if (cut := history.left_out) is not None:
+        yield (
+            f"attempt {cut.attempt} went beyond the {cut.limit:,} events that are kept of a trial, "
+            f"{cut.most:,} of them {cut.what}: what came later is not known"
+        )
     if not expectation.evidence:
         yield "no effect and no declared output: there is nothing to judge by"
 

@@ -1,5 +1,6 @@
-"""Which gap in the checkpoint explains a finding: a row of the table in design.md, section 1, or a
-class of cases.md, with the evidence in the history.
+"""Which gap in the checkpoint explains a finding, with the evidence in the history.
+
+The codes in brackets are those of the cases in scenarios/README.md.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from chaoskit.checkers.comparison import compare, counted, subject, times
+from chaoskit.checkers.effects import deleted
 from chaoskit.model.effects import Effect
 from chaoskit.model.events import AttemptEnded, EffectApplied, RequestReceived
 from chaoskit.model.expectation import Expectation
@@ -27,6 +29,7 @@ FRESH_KEY = "idempotency key made anew by each attempt (KEY-1)"
 KEY_OF_A_CALL = "idempotency key made for each call, not for the step: one attempt made several"
 COARSE_KEY = "idempotency key from the arguments only, not from the step (KEY-2)"
 FORGOTTEN_KEY = "the service did not honour an idempotency key that it was given (KEY-3)"
+QUEUED_AGAIN = "the work was queued again: queueing it and noting that are two writes"
 IN_FLIGHT = "a request in flight at the kill is taken for one that never was (DUP-2)"
 EARLY_RECORD = "record written before the effect and read as 'done' (LOST-6)"
 BINDING = "results are kept by the order of their arrival, not by their step (INPUT-3)"
@@ -36,6 +39,7 @@ CANCEL_LOST = "the cancel is not durable, or resume does not look at it (CTRL-1)
 TOO_STRICT = "resume asks for more to be unchanged than the next step depends on (CODE-3)"
 UNFENCED = "a runner does not ask whether it still owns the run (TWO-4)"
 EARLY_FINISH = "'all steps done' taken for 'run done' (LOST-10)"
+HALF_REPLACED = "a row is deleted in one transaction and inserted in the next (class HALF)"
 UNREADABLE = "a record that cannot be read back: torn by the kill, or damaged (class TORN)"
 
 _UNREADABLE_WORDS = re.compile(
@@ -86,11 +90,22 @@ def _duplicate(finding: Finding, history: History, expectation: Expectation) -> 
             f"both requests carried the key {twice[0]}",
             "do not rely on a key alone where the service may forget it: look the effect up first",
         )
-    if effects and all(keys):
-        return _by_other_keys(effects)
+    keyed = bool(effects) and all(keys)
+    if len({body.attempt for body in effects}) == 1:
+        return _by_other_keys(effects) if keyed else _by_one_attempt(effects)
     by_fault = _by_the_fault(history)
-    if by_fault is not None:
-        return by_fault
+    if keyed and not (
+        by_fault is UNSYNCED_LOSS
+        and expectation.identify(effects[0].effect) in expectation.unsynced
+    ):
+        return _by_other_keys(effects)
+    return by_fault or _by_the_order(finding, effects, history)
+
+
+def _by_the_order(
+    finding: Finding, effects: Sequence[EffectApplied], history: History
+) -> Diagnosis:
+    """What explains a repeat by another attempt, by the step that was running."""
     step = _step_at(history, finding.witness[0]) if finding.witness else ""
     if step and _recorded(history, step, effects[0].attempt if effects else 1):
         return Diagnosis(
@@ -107,9 +122,38 @@ def _duplicate(finding: Finding, history: History, expectation: Expectation) -> 
         )
     return Diagnosis(
         ORDER,
-        "the effect was booked by the service before the kill, and the resume did not know of it",
+        "the effect was booked by the service before the kill, and the resume did not know of it"
+        if _killed_between(finding, history)
+        else "the effect was booked by the service, and another attempt did not know of it",
         "give the service an idempotency key that is stored before the effect, or look the effect "
         "up before doing it again",
+    )
+
+
+def _by_one_attempt(effects: Sequence[EffectApplied]) -> Diagnosis:
+    """What explains a repeat that one attempt alone made, without a key."""
+    attempt = effects[0].attempt
+    evidence = f"attempt {attempt} did it {times(len(effects))}; no other attempt did"
+    if attempt == 1:
+        return Diagnosis(
+            ORDER,
+            evidence,
+            "before it is tried again, look the effect up; or send the same idempotency key with "
+            "each try",
+        )
+    return Diagnosis(
+        QUEUED_AGAIN,
+        evidence,
+        "queue the work and note that it is queued in one write (one transaction, or a file that "
+        "is written beside and renamed); or give each item an id, and do none twice",
+    )
+
+
+def _killed_between(finding: Finding, history: History) -> bool:
+    """Whether the task was killed after the first of the effects and before the last."""
+    places = finding.witness
+    return bool(places) and any(
+        places[0] < index < places[-1] for index, body in history.attempts if body.how == "killed"
     )
 
 
@@ -258,6 +302,16 @@ def _lost(finding: Finding, history: History, expectation: Expectation) -> Diagn
             f"the request at event {swallowed[0][0]} asked for it with the key "
             f"{swallowed[0][1].key}, which the service had already seen",
             "make the key from the run and the step, so that two identical effects differ",
+        )
+    missing = [
+        i for i, *_ in compare(history, expectation).missing if subject(i) == finding.subject
+    ]
+    if any(deleted(identity, history, expectation) for identity in missing):
+        return Diagnosis(
+            HALF_REPLACED,
+            "the row was deleted, that was committed, and no attempt inserted it again",
+            "delete and insert in one transaction; or update the row in place (ON CONFLICT DO "
+            "UPDATE)",
         )
     return Diagnosis(
         EARLY_RECORD,

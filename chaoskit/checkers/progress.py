@@ -166,21 +166,27 @@ def _begun_requests(history: History, expectation: Expectation) -> list[Work]:
 
 
 def _completed_requests(history: History, expectation: Expectation) -> list[Work]:
-    """Requests for an effect that were answered and followed by another one in the same attempt.
+    """Requests for an effect that were answered before the same attempt sent another one.
 
-    Empty where the undisturbed run has no fixed order: there a successor proves nothing.
+    Empty where the undisturbed run has no fixed order: there a successor proves nothing. One that
+    is sent before the answer to the request ahead of it proves nothing either.
     """
     if not expectation.ordered:
         return []
     asks = [(index, body) for index, body in history.requests if body.wants is not None]
+    early = set(expectation.early)
     done: list[Work] = []
-    for (index, body), (follower_index, follower) in pairwise(asks):
+    proof: tuple[int, int] | None = None  # attempt and event of the next one that waited
+    for (index, body), (follower_index, follower) in reversed(list(pairwise(asks))):
+        assert follower.wants is not None
+        if not follower.early and expectation.identify(follower.wants) not in early:
+            proof = follower.attempt, follower_index
         reply = history.replies.get(body.request)
         if reply is None or not reply[1].delivered or reply[1].status >= 400:
             continue
-        if follower.attempt == body.attempt and follower_index > reply[0]:
+        if proof is not None and proof[0] == body.attempt and proof[1] > reply[0]:
             done.append(_work(index, body, expectation))
-    return done
+    return done[::-1]
 
 
 def _work(index: int, body: RequestReceived, expectation: Expectation) -> Work:

@@ -242,7 +242,7 @@ def next_wave(
         if any(_is_no_state(fault) for faults in schedule.attempts for fault in faults):
             continue
         resume = len(schedule.attempts) + 1
-        if len(history.landed) == schedule.kills:
+        if len(history.landed) == schedule.faults:
             for point in points(history, mechanisms, resume):
                 yield schedule.then(kill(point))
 

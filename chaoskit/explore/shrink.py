@@ -124,7 +124,7 @@ class Shrinker:
         self._landed = landed
         self._items = items
         self._left = most
-        self._faults_min = min(1, start.schedule.kills)
+        self._faults_min = min(1, start.schedule.faults)
         self._known = {start}
         self.cut_off = False
         self.smallest = start
@@ -168,7 +168,7 @@ class Shrinker:
 
     def _ask(self, candidate: Candidate) -> _Asked:
         """Proposes it, if it is new, possible and smaller; whether it is now the smallest."""
-        if candidate in self._known or candidate.schedule.kills < self._faults_min:
+        if candidate in self._known or candidate.schedule.faults < self._faults_min:
             return False
         if self.size(candidate) >= self.size(self.smallest):
             return False

@@ -6,18 +6,21 @@ What still differs after that means that the task does not repeat, and then no v
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from chaoskit.model.contract import Contract
 from chaoskit.model.effects import Effect, Identity, identity_of
-from chaoskit.model.events import ReplySent, RequestReceived
+from chaoskit.model.events import CallSeen, ReplySent, RequestReceived
 from chaoskit.model.expectation import Expectation, Terms
 from chaoskit.model.history import History
 from chaoskit.model.last_words import telling_line
 from chaoskit.model.scenario import Scenario
 
 Volatile = dict[str, tuple[str, ...]]
+
+_SYNC = re.compile(r"(fsync|fdatasync|sync|syncfs|sync_file_range|msync)\b")
 
 
 def expect(first: History, second: History, scenario: Scenario, *later: History) -> Expectation:
@@ -36,6 +39,7 @@ def expect(first: History, second: History, scenario: Scenario, *later: History)
     one, *others = ([identity_of(e, volatile, chosen) for e in effects] for effects in expected)
     digests, unstable = _digests(runs)
     problems = [problem for run in runs for problem in _failures(run)]
+    problems += [problem for run in runs for problem in _too_long(run)]
     problems += [problem for other in others for problem in _differences(one, other)]
     if unstable:
         volatile["outputs"] = tuple(unstable)
@@ -53,6 +57,9 @@ def expect(first: History, second: History, scenario: Scenario, *later: History)
         steps=tuple(body.step for _, body in first.steps if body.phase == "started"),
         digests=digests,
         ordered=all(one == other for other in others) and not any(map(_overlaps, runs)),
+        early=_early(runs, volatile, chosen),
+        record_first=_record_first(first),
+        unsynced=_unsynced(first, volatile, chosen),
         seconds=max(map(_seconds, runs)),
         problems=tuple(dict.fromkeys(problems)),
         rules=str(Contract.of(scenario.contract)),
@@ -135,6 +142,19 @@ def _failures(history: History) -> Iterator[str]:
     yield f"the task fails without any fault: it {how}" + (f" ({words})" if words else "")
 
 
+def _too_long(history: History) -> Iterator[str]:
+    """That a run has more events than are kept, and what would make them fewer."""
+    cut = history.left_out
+    if cut is None:
+        return
+    calls = cut.what.startswith("calls")
+    way = ", or --mechanisms windows, which leaves system calls out" if calls else ""
+    yield (
+        f"an undisturbed run has more than {cut.limit:,} events, the most that are kept of one: "
+        f"{cut.most:,} are {cut.what}; give the task a smaller input{way}"
+    )
+
+
 def _differences(one: Sequence[Identity], two: Sequence[Identity]) -> Iterator[str]:
     first, second = Counter(one), Counter(two)
     if first == second:
@@ -171,6 +191,65 @@ def _overlaps(history: History) -> bool:
         elif isinstance(event.body, ReplySent):
             open_requests.discard(event.body.request)
     return False
+
+
+def _early(
+    runs: Sequence[History], volatile: Volatile, chosen: Mapping[str, Sequence[str]]
+) -> tuple[Identity, ...]:
+    """The requests that any run sent before it had the answer to the one ahead of them."""
+    found = (
+        identity_of(body.wants, volatile, chosen)
+        for run in runs
+        for _, body in run.requests
+        if body.early and body.wants is not None
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _parts(history: History) -> list[list[str]]:
+    """The calls on a task's own files before each of its requests for an effect, and at the end."""
+    parts: list[list[str]] = [[]]
+    for event in history.events:
+        body = event.body
+        if isinstance(body, RequestReceived) and body.wants is not None:
+            parts.append([])
+        elif isinstance(body, CallSeen) and not body.sends:
+            verb, _, target = body.call.partition("(")
+            if verb != "connect" and ":" not in target:  # not a service's
+                parts[-1].append(body.call)
+    return parts
+
+
+def _record_first(history: History) -> bool:
+    """Whether a task's records come before its effects; see `Expectation`. Only system calls show
+    it.
+    """
+    parts = [{file for call in part for file in _files(call)} for part in _parts(history)]
+    if len(parts) == 1:
+        return False
+    first, *between, last = parts
+    middle = set[str]().union(*between)
+    return bool(first) and not last and (not middle or bool(first & middle))
+
+
+def _files(call: str) -> set[str]:
+    """The files of a call, numbers left out: a marker for each step counts as one file."""
+    target = call.partition("(")[2].rpartition(")")[0]
+    return set(re.sub(r"\d+", "#", target).split("->"))
+
+
+def _unsynced(
+    history: History, volatile: Volatile, chosen: Mapping[str, Sequence[str]]
+) -> tuple[Identity, ...]:
+    """The effects before or after which a run leaves what it has written without a sync."""
+    open_ends = [bool(part) and not _SYNC.match(part[-1]) for part in _parts(history)]
+    asked = [body.wants for _, body in history.requests if body.wants is not None]
+    found = (
+        identity_of(wants, volatile, chosen)
+        for wants, before, after in zip(asked, open_ends, open_ends[1:], strict=False)
+        if before or after
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def _seconds(history: History) -> float:

@@ -34,7 +34,8 @@ class RequestReceived(msgspec.Struct, frozen=True, tag="request", kw_only=True):
     """A service has the whole request and has changed nothing yet.
 
     ``wants`` is the effect that it asks for, None for a mere look; ``token`` is the fencing token
-    that came along.
+    that came along; ``early`` says that it was sent before the one ahead of it on its connection
+    was answered.
     """
 
     attempt: int
@@ -45,6 +46,7 @@ class RequestReceived(msgspec.Struct, frozen=True, tag="request", kw_only=True):
     key: str | None = None
     wants: Effect | None = None
     token: int | None = None
+    early: bool = False
 
 
 class EffectApplied(msgspec.Struct, frozen=True, tag="effect", kw_only=True, gc=False):
@@ -128,6 +130,18 @@ class FaultLanded(msgspec.Struct, frozen=True, tag="fault"):
     fault: str
 
 
+class EventsLeftOut(msgspec.Struct, frozen=True, tag="left-out", kw_only=True):
+    """The trial has ``limit`` events, the most that are kept: only ends and faults follow.
+
+    ``most`` of them are ``what``.
+    """
+
+    attempt: int
+    limit: int
+    what: str
+    most: int
+
+
 class AttemptEnded(msgspec.Struct, frozen=True, tag="attempt-ended", kw_only=True):
     """No process of the attempt is left, and every service has seen the end of its connections.
 
@@ -161,6 +175,7 @@ Body = (
     | StepReported
     | EndStated
     | FaultLanded
+    | EventsLeftOut
     | AttemptEnded
     | StateObserved
 )

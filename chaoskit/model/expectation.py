@@ -27,7 +27,12 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     operation, the fields that differed between the surveys. ``requests`` counts the requests
     that ask for each effect. ``steps`` are the steps that the task reports, in order, each as often
     as it begins. ``ordered`` says that both surveys had the same sequence of effects
-    and that no two requests overlapped, which is what lets a successor prove a step complete.
+    and that no two requests overlapped, which is what lets a successor prove a step complete;
+    ``early`` are the requests that prove nothing, as they were sent before the one ahead of them on
+    their connection was answered.
+    ``record_first`` says that the task changes its own files before its first effect and between
+    the others, and not after the last one: what it knows of an effect it had written before.
+    ``unsynced`` are the effects before or after which it leaves something written without a sync.
     ``changes`` are the scenario's, by name. ``varying``: names of files that differ from run to
     run, with ``*`` for what differs. ``problems`` says in sentences why the survey does not
     repeat; empty when it does.
@@ -41,6 +46,9 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     steps: tuple[str, ...] = ()
     digests: dict[str, str] = {}
     ordered: bool = True
+    early: tuple[Identity, ...] = ()
+    record_first: bool = False
+    unsynced: tuple[Identity, ...] = ()
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
     rules: str = ""

@@ -17,6 +17,7 @@ from chaoskit.model.events import (
     EffectApplied,
     EndStated,
     Event,
+    EventsLeftOut,
     FaultLanded,
     ReplySent,
     RequestReceived,
@@ -115,6 +116,11 @@ class History:
         for _, body in self.of(StateObserved):
             return body.digests
         return {}
+
+    @cached_property
+    def left_out(self) -> EventsLeftOut | None:
+        """Where and why events are missing, if any are."""
+        return next((body for _, body in self.of(EventsLeftOut)), None)
 
     @property
     def last(self) -> AttemptEnded:

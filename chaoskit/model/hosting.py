@@ -22,7 +22,8 @@ class RequestInfo:
     ``wants`` is None where nothing would change. ``later`` applies it to the service's world as
     that is when it is called, with nobody there to answer, and returns what it changed: a request
     that was in flight when its sender died. None where the service cannot do that. ``token`` is
-    the fencing token that came along.
+    the fencing token that came along. ``early``: it was sent before the one ahead of it on its
+    connection was answered.
     """
 
     service: str
@@ -30,6 +31,7 @@ class RequestInfo:
     key: str | None = None
     wants: Effect | None = None
     token: int | None = None
+    early: bool = False
     later: Callable[[], Sequence[Effect]] | None = field(default=None, compare=False, repr=False)
 
 

@@ -68,6 +68,7 @@ BESIDE: tuple[Action, ...] = ("pause", "twin")
 
 _STOP = re.compile(rf"(?P<how>stop|interrupt):(?P<ms>{COUNT})ms")
 _COPIED = frozenset({"kill", *LATE, *POWER})
+_KILLS = _COPIED | {"kill-leader"}
 _ATTEMPTS = " / "
 _FAULTS = " + "
 _NO_FAULT = "-"
@@ -97,6 +98,11 @@ class Fault:
     def prelude(self) -> Prelude | None:
         """What is done before the attempt begins; None for a fault at a point."""
         return parse_prelude(self.action) if self.is_prelude else None
+
+    @property
+    def is_kill(self) -> bool:
+        """Whether processes of the task die of it at its point (a stop only asks them to end)."""
+        return self.action in _KILLS
 
     @property
     def is_late(self) -> bool:
@@ -174,9 +180,14 @@ class Schedule:
         return Schedule((*self.attempts, faults))
 
     @property
-    def kills(self) -> int:
+    def faults(self) -> int:
         """How many faults the whole trial has."""
         return sum(map(len, self.attempts))
+
+    @property
+    def kills(self) -> int:
+        """How many of its faults kill the task, with or without anything besides."""
+        return sum(fault.is_kill for faults in self.attempts for fault in faults)
 
     @property
     def alone(self) -> Fault | None:

@@ -65,7 +65,7 @@ class Extent:
             return False
         ways = _ways(schedule)
         everywhere = all(_EVERYWHERE.fullmatch(action) for action, _ in ways)
-        return everywhere and schedule.kills <= self.depth and ways <= self.tried
+        return everywhere and schedule.faults <= self.depth and ways <= self.tried
 
 
 def extent_of(store: Store, options: Options, summary: Summary) -> Extent:
@@ -77,7 +77,7 @@ def extent_of(store: Store, options: Options, summary: Summary) -> Extent:
         left_out=tuple(_left_out(store, options, summary, sizes)),
         landed=frozenset(map(str, landed)),
         tried=frozenset(way for schedule in landed for way in _ways(schedule)),
-        depth=max((schedule.kills for schedule in landed), default=0),
+        depth=max((schedule.faults for schedule in landed), default=0),
     )
 
 

@@ -48,6 +48,7 @@ def _properties(summary: Summary) -> dict[str, str]:
         "points": f"{summary.points.landed} of {summary.points.total}",
         "trials": str(summary.trials),
         "kills": str(summary.kills),
+        "faults": str(summary.faults),
         "effects": str(summary.effects),
         "findings": str(len(summary.findings)),
     }

@@ -74,6 +74,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     ``late`` and ``power_cuts`` are the trials in which a request landed late or power was lost,
     ``other_faults`` those of the first wave in which anything but a kill or these took place.
+    ``kills`` counts the faults that kill the task, ``faults`` all of them: what is done between two
+    attempts, such as to move a clock, and stops and pauses, too.
     ``states`` counts the different durable states that the trials among ``copies`` went on from.
     """
 
@@ -104,6 +106,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     power_cuts: int = 0
     other_faults: int = 0
     states: int = 0
+    faults: int = 0
     soak: SoakReport | None = None
     shrunk: tuple[Shrunken, ...] = ()
 
@@ -135,6 +138,7 @@ def summarize(store: Store, title: str = "") -> Summary:
     alone = [(t, parse_schedule(t.schedule).alone) for t in first]
     tested = [t for t, fault in alone if fault is not None and fault.action == "kill"]
     points = Points(total, len(tested), sum(t.landed for t in tested))
+    landed = [parse_schedule(t.schedule) for t in trials if t.landed]
     if soak is not None:
         points = Points(total, soak.points, soak.points)
     places = Places(survey[0] if survey is not None else None, store.locations())
@@ -151,7 +155,8 @@ def summarize(store: Store, title: str = "") -> Summary:
         mechanisms=_mechanisms(options),
         points=points,
         trials=len(trials),
-        kills=sum(parse_schedule(t.schedule).kills for t in trials if t.landed),
+        kills=sum(schedule.kills for schedule in landed),
+        faults=sum(schedule.faults for schedule in landed),
         real_kills=sum(t.real for t in trials if t.landed),
         copies=sum(not t.real for t in trials),
         depth=options.depth,

@@ -14,6 +14,7 @@ from chaoskit.model.events import (
     Crossed,
     EffectApplied,
     EndStated,
+    EventsLeftOut,
     FaultLanded,
     ReplySent,
     RequestReceived,
@@ -145,7 +146,7 @@ def _of_the_task(body: Crossed | CallSeen | StepReported | EndStated | AttemptEn
 
 
 def _of_chaoskit(
-    body: AttemptStarted | TraceNoted | FaultLanded | StateObserved,
+    body: AttemptStarted | TraceNoted | FaultLanded | EventsLeftOut | StateObserved,
 ) -> str:
     match body:
         case AttemptStarted():
@@ -154,6 +155,8 @@ def _of_chaoskit(
             return f"noted {body.what} {body.detail}".rstrip()
         case FaultLanded():
             return f"FAULT {body.fault}"
+        case EventsLeftOut():
+            return f"keeps no more than {body.limit:,} events ({body.most:,} {body.what})"
         case StateObserved():
             return f"looked at {len(body.digests)} outputs"
 

@@ -128,7 +128,8 @@ class Trial:
         recorder = self.state.recorder
         sent = (event.body for event in recorder.history().events)
         attempt = next(
-            b.attempt for b in sent if isinstance(b, RequestReceived) and b.request == number
+            (b.attempt for b in sent if isinstance(b, RequestReceived) and b.request == number),
+            0,  # one that was left out
         )
         for effect in effects:
             recorder.add(EffectApplied(attempt=attempt, effect=effect, request=number))

@@ -196,6 +196,7 @@ class Watch:
                 key=request.key,
                 wants=request.wants,
                 token=request.token,
+                early=request.early,
             )
         )
         self.moved += 1

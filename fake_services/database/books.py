@@ -2,17 +2,19 @@
 
 An effect is a change that somebody asked for. So these are left out: a value that the database
 made up itself (an assigned INTEGER PRIMARY KEY, a default from the clock), and a write that left
-everything as it was, which is what an upsert or ``INSERT OR REPLACE`` does the second time.
+everything as it was, which is what an upsert or ``INSERT OR REPLACE`` does the second time. A
+transaction is one write: what it deletes and inserts again as it was is no effect.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from chaoskit.model.effects import Effect, flatten
+from fake_services.database.folding import Change, fold
 from fake_services.database.schema import Table
 from fake_services.texts import shortened
 
@@ -29,6 +31,9 @@ _WHO = (
 
 ROWS_KEPT = 1 << 16
 """Rows whose decoding is remembered: trial after trial writes the same ones."""
+
+BEGIN, ANEW = "begin", "anew"
+"""Lines that are no change: a transaction begins; a table's rows now follow, whatever it held."""
 
 VERBS = {"insert": "inserted", "update": "updated", "delete": "deleted"}
 """The kinds of bookings, and how a report says them."""
@@ -61,15 +66,24 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Live:
+    table: Table
     row: Row
     assigned: bool
+    text: str = ""
+
+
+_Change = Change[_Live]
 
 
 class Books:
-    """Turns entries into effects, in the order in which they were booked.
+    """Turns entries into effects, transaction by transaction, in the order of the entries.
 
-    It keeps the rows that exist by their unique keys. Two rows cannot share one, so an insert
-    whose key is there already has replaced that row, although no trigger saw it go.
+    It keeps the rows that exist. Two rows cannot share a unique key, so an insert whose key is
+    there already has replaced that row, although no trigger saw it go.
+
+    The first entry of a transaction is of the kind ``begin``. Of a file without those each entry
+    is by itself. A table that is not among ``tables`` was made by the task: its first rows are
+    those at the end of an attempt, so that later attempts are looked at as a whole, too.
 
     Args:
         tables: the layouts now; `learn` adds later ones.
@@ -78,9 +92,11 @@ class Books:
 
     def __init__(self, tables: Iterable[Table], rows: Iterable[tuple[str, Row]] = ()) -> None:
         self._tables = {table.name: table for table in tables}
-        self._live: dict[tuple[object, ...], _Live] = {}
+        self._declared = frozenset(self._tables)
+        self._live: dict[tuple[object, ...], list[_Live]] = {}
+        self._begun = False
         for name, row in rows:
-            self._enter(self._table(name, row), _Live(row, assigned=False))
+            self._enter(_Live(self._table(name, row), row, assigned=False))
 
     def learn(self, tables: Iterable[Table]) -> None:
         """Take new layouts over the old ones."""
@@ -88,51 +104,114 @@ class Books:
 
     def read(self, entries: Iterable[Entry]) -> list[Effect]:
         """The effects of ``entries``, which follow those of the call before."""
-        return [effect for entry in entries for effect in self._effects(entry)]
+        effects: list[Effect] = []
+        unit: list[_Change] = []
+        attempt: list[_Change] = []
+        anew: set[str] = set()
+        for entry in entries:
+            if entry.kind == BEGIN or not self._begun:
+                effects += _folded(unit)
+                unit = []
+            if entry.kind == BEGIN:
+                self._begun = True
+            elif entry.kind == ANEW:
+                anew.add(entry.table)
+                attempt += self._forgotten(entry.table)
+            elif entry.table in self._declared and entry.table not in anew:
+                unit += self._changes(entry)
+            else:
+                attempt += self._changes(entry)
+        return [*effects, *_folded(unit), *_folded(attempt)]
 
-    def _effects(self, entry: Entry) -> Iterable[Effect]:
+    def _changes(self, entry: Entry) -> list[_Change]:
+        """What an entry says of the rows, those that no trigger saw go first."""
         table = self._table(entry.table, entry.row)
         if entry.kind == "delete":
-            gone = self._leave(table, entry.row)
-            yield _effect(table, "delete", _Live(entry.row, any(old.assigned for old in gone)))
-            return
+            return [Change(self._taken(table, entry.row), None)]
         if entry.kind == "update" and entry.was is not None:
-            known = self._leave(table, entry.was)
-            assigned = any(old.assigned for old in known)
+            was = self._taken(table, entry.was)
             # An UPDATE OR REPLACE may have taken other rows' places, too.
-            replaced = [_Live(entry.was, assigned), *self._leave(table, entry.row)]
+            replaced = [was, *self._replaced(table, entry.row)]
+            assigned = was.assigned
         else:
-            replaced = self._leave(table, entry.row)
+            replaced = self._replaced(table, entry.row)
             assigned = entry.assigned if entry.assigned is not None else table.autoincrement
             assigned = assigned or any(old.assigned for old in replaced)
-        live = _Live(entry.row, assigned)
-        self._enter(table, live)
-        for lost in replaced[1:]:
-            yield _effect(table, "delete", lost)
-        if not replaced:
-            yield _inserted(table, entry.text, assigned)
-        elif _asked(table, live) != _asked(table, replaced[0]):
-            yield _effect(table, "update", live, replaced[0])
+        live = _Live(table, entry.row, assigned, entry.text)
+        self._enter(live)
+        return [
+            *(Change(lost, None) for lost in replaced[1:]),
+            Change(replaced[0] if replaced else None, live),
+        ]
 
     def _table(self, name: str, row: Row) -> Table:
         # A table that was dropped since is only known from its rows.
         return self._tables.get(name) or Table(name, tuple(row))
 
-    def _enter(self, table: Table, live: _Live) -> None:
-        for key in _keys(table, live.row):
-            self._live[key] = live
+    def _enter(self, live: _Live) -> None:
+        for key in _places(live.table, live.row):
+            self._live.setdefault(key, []).append(live)
 
-    def _leave(self, table: Table, row: Row) -> list[_Live]:
-        """Take out every row that shares a unique key with ``row``."""
-        found: list[_Live] = []
-        for key in _keys(table, row):
-            live = self._live.get(key)
-            if live is not None and live not in found:
-                found.append(live)
-        for live in found:
-            for key in _keys(table, live.row):
+    def _leave(self, live: _Live) -> None:
+        for key in _places(live.table, live.row):
+            there = self._live.get(key, [])
+            if live in there:
+                there.remove(live)
+            if not there:
                 self._live.pop(key, None)
-        return found
+
+    def _replaced(self, table: Table, row: Row) -> list[_Live]:
+        """Take out every row that shares a unique key with ``row``."""
+        found = [live for key in _keys(table, row) for live in self._live.get(key, ())]
+        gone = list({id(live): live for live in found}.values())
+        for live in gone:
+            self._leave(live)
+        return gone
+
+    def _taken(self, table: Table, row: Row) -> _Live:
+        """Take out the row that a trigger saw go."""
+        for key in _places(table, row):
+            if there := self._live.get(key):
+                assigned = any(live.assigned for live in there[-1:])
+                self._leave(there[-1])
+                return _Live(table, row, assigned)
+        return _Live(table, row, assigned=False)
+
+    def _forgotten(self, name: str) -> list[_Change]:
+        """Take out every row of a table: what it holds now is told next."""
+        rows = {id(live): live for there in self._live.values() for live in there}
+        gone = [live for live in rows.values() if live.table.name == name]
+        for live in gone:
+            self._leave(live)
+        return [Change(live, None) for live in gone]
+
+
+def _folded(unit: Sequence[_Change]) -> Iterable[Effect]:
+    """The effects of one transaction."""
+    if any(change.was is not None for change in unit):  # inserts alone leave nothing to fold
+        alike = [(_as_asked, _as_asked), (_without_id, _without_made_up_id)]
+        unit = fold(unit, lambda live: (live.table.name, *live.row.items()), alike, _lasting_keys)
+    for was, now in ((change.was, change.now) for change in unit):
+        if now is None:
+            assert was is not None
+            yield _effect("delete", was)
+        elif was is None:
+            yield _inserted(now.table, now.text, now.assigned)
+        else:
+            yield _effect("update", now, was)
+
+
+def _as_asked(live: _Live) -> Hashable:
+    return live.table.name, *_asked(live).items()
+
+
+def _without_id(live: _Live) -> Hashable:
+    alias = live.table.rowid_alias
+    return live.table.name, *(pair for pair in _asked(live).items() if pair[0] != alias)
+
+
+def _without_made_up_id(live: _Live) -> Hashable:
+    return _without_id(live) if live.assigned else id(live)
 
 
 @lru_cache(maxsize=ROWS_KEPT)
@@ -158,39 +237,52 @@ def _decoded(value: str | int | None) -> Value:
     return bytes.fromhex(text) if kind == "b" else text
 
 
-def _keys(table: Table, row: Row) -> Iterable[tuple[object, ...]]:
+def _keys(table: Table, row: Row, but: tuple[str, ...] = ()) -> Iterable[tuple[object, ...]]:
     for number, columns in enumerate(table.unique):
         values = tuple(row.get(column) for column in columns)
-        if None not in values:  # nothing is equal to NULL
+        if None not in values and columns != but:  # nothing is equal to NULL
             yield (table.name, number, *values)
 
 
-def _asked(table: Table, live: _Live) -> dict[str, str]:
+def _places(table: Table, row: Row) -> list[tuple[object, ...]]:
+    """Where a row is kept: at each of its unique keys, or at all that it holds."""
+    return list(_keys(table, row)) or [(table.name, -1, *row.items())]
+
+
+def _lasting_keys(live: _Live) -> Iterable[tuple[object, ...]]:
+    """The keys that the writer chose: an id that SQLite made up says nothing of the row."""
+    alias = live.table.rowid_alias
+    return _keys(live.table, live.row, (alias,) if live.assigned and alias else ())
+
+
+def _asked(live: _Live) -> dict[str, str]:
     """The columns that the writer decided on; all of them if there would be none."""
+    table = live.table
     made_up = table.varying | ({table.rowid_alias} if live.assigned else frozenset())
     asked = {name: value for name, value in live.row.items() if name not in made_up}
     return {name: in_words(value) for name, value in (asked or live.row).items()}
 
 
-def _effect(table: Table, kind: str, live: _Live, was: _Live | None = None) -> Effect:
-    asked = _asked(table, live)
+def _effect(kind: str, live: _Live, was: _Live | None = None) -> Effect:
+    asked = _asked(live)
     fields: dict[str, object] = dict(asked)
     if was is not None:
-        before = _asked(table, was)
+        before = _asked(was)
         fields["was"] = {n: before.get(n, "") for n in asked if before.get(n, "") != asked[n]}
+    name = live.table.name
     return Effect(
         service=SERVICE,
-        kind=f"{table.name}.{kind}",
+        kind=f"{name}.{kind}",
         fields=flatten(fields),
         who=who_of(live.row),
-        what=f"row {VERBS[kind]} in {table.name}",
-        ref=", ".join(in_words(live.row.get(column)) for column in table.primary_key),
+        what=f"row {VERBS[kind]} in {name}",
+        ref=", ".join(in_words(live.row.get(column)) for column in live.table.primary_key),
     )
 
 
 @lru_cache(maxsize=ROWS_KEPT)
 def _inserted(table: Table, text: str, assigned: bool) -> Effect:  # noqa: FBT001 - one fact
-    return _effect(table, "insert", _Live(decode_row(text), assigned))
+    return _effect("insert", _Live(table, decode_row(text), assigned))
 
 
 def who_of(row: Row) -> str:

@@ -12,6 +12,7 @@ from chaoskit.model.errors import ScenarioError, unknown_name
 from fake_services.database.books import Entry, Row, decode_row
 from fake_services.database.schema import Table, quoted, read_tables
 from fake_services.database.triggers import (
+    FULL,
     LEDGER,
     book_contents,
     create_books,
@@ -19,6 +20,7 @@ from fake_services.database.triggers import (
     install,
     installed,
     row_json,
+    tells_units,
     triggers_for,
 )
 
@@ -73,6 +75,9 @@ def build_template(path: Path, tables_sql: str) -> tuple[list[Table], list[tuple
     _remove(path)
     try:
         with closing(sqlite3.connect(path)) as connection:
+            if "auto_vacuum" not in tables_sql.lower():  # a choice that SQLite lets us make once
+                # So that transactions can be told apart; see `fake_services.database.triggers`.
+                connection.execute(f"PRAGMA auto_vacuum = {FULL}")
             connection.executescript(tables_sql)
             connection.commit()
     except sqlite3.Error as refused:
@@ -174,17 +179,20 @@ def _bring_up_to_date(
     connection: sqlite3.Connection, tables: Sequence[Table], exact: set[str], *, book_rows: bool
 ) -> None:
     found = {table.name: installed(connection, table.name) for table in tables}
-    stale = [
-        table
+    units = tells_units(connection)
+    wanted = {
+        table.name: triggers_for(
+            table, exact=table.name in exact, units=units and table.name in exact
+        )
         for table in tables
-        if found[table.name] != triggers_for(table, exact=table.name in exact)
-    ]
+    }
+    stale = [table for table in tables if found[table.name] != wanted[table.name]]
     if not stale and _has_books(connection):
         return  # the ordinary case: nothing to write
     connection.execute("BEGIN IMMEDIATE")
     create_books(connection)
     for table in stale:
-        install(connection, table, exact=table.name in exact)
+        install(connection, table, wanted[table.name])
         if book_rows and not found[table.name]:
             book_contents(connection, table)
     connection.execute("COMMIT")

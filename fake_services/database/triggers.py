@@ -4,12 +4,21 @@ A row and its booking are committed together or not at all, so a task that is ki
 of a transaction leaves neither. ``chaoskit_ledger`` holds one line for each change of a row, as
 JSON that gives back every value exactly (`fake_services.database.books` reads it).
 
+SQL cannot ask SQLite which transaction it is in. But a file in the mode ``auto_vacuum=FULL`` has no
+free pages when a transaction begins, as each commit gives them back. So whoever finds none before a
+change notes that a transaction has begun, and leaves one; whoever used it up meanwhile leaves
+another. The sign errs to one side: pages that a change without a booking used up (of a table that
+the task made in this attempt) make two transactions of one, and never one of two.
+
 What SQLite itself leaves out, or shows to the task:
 
 - ``INSERT OR REPLACE`` fires no trigger for the row that it replaces, unless the connection has
   set ``recursive_triggers``. The books are read so that this is an update all the same.
 - ``PRAGMA total_changes`` counts the bookings as well; ``changes()``, ``last_insert_rowid()`` and
   ``RETURNING`` are not touched.
+- ``PRAGMA trusted_schema = OFF`` makes SQLite refuse the triggers.
+- The file is in the mode ``auto_vacuum=FULL``. Tables whose SQL sets ``auto_vacuum`` keep their own
+  choice; where it is another one, each change is taken for a transaction of its own.
 - ``ALTER TABLE … DROP COLUMN`` is refused while a trigger names the column. A migration that drops
   columns has to create its tables itself: those get triggers only when its attempt has ended.
 """
@@ -19,9 +28,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 
+from fake_services.database.books import ANEW, BEGIN
 from fake_services.database.schema import OWN_PREFIX, Table, literal, quoted
 
 LEDGER = "chaoskit_ledger"
+FULL = 1
+"""What ``PRAGMA auto_vacuum`` says of a file in which transactions can be told apart."""
+
 _ASSIGNED = "chaoskit_assigned"
 
 _CHUNK = 40
@@ -30,7 +43,7 @@ _CHUNK = 40
 _BOOKS = f"""
 CREATE TABLE IF NOT EXISTS {LEDGER} (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, table_name TEXT NOT NULL,
-    "row" TEXT NOT NULL, was TEXT, assigned INTEGER)
+    "row" TEXT NOT NULL, was TEXT, assigned INTEGER, spare BLOB)
 """
 _ASSIGNMENTS = f"""
 CREATE TABLE IF NOT EXISTS {_ASSIGNED} (table_name TEXT PRIMARY KEY, yes INTEGER) WITHOUT ROWID
@@ -60,25 +73,39 @@ def row_json(table: Table, source: str) -> str:
     return "'[' || " + " || ',' || ".join(f"json_object({chunk})" for chunk in chunks) + " || ']'"
 
 
-def triggers_for(table: Table, *, exact: bool) -> Mapping[str, str]:
+def triggers_for(table: Table, *, exact: bool, units: bool) -> Mapping[str, str]:
     """The triggers of ``table``: names and statements.
 
     Args:
         table: where to put them.
         exact: find out for each insert whether SQLite made up the INTEGER PRIMARY KEY; otherwise
             the booking leaves it open.
+        units: note where a transaction begins.
     """
+    assigned = _assigned(table, exact=exact)
+    bookings = {
+        "insert": _booking(table, "insert", "NEW", None, assigned),
+        "update": _booking(table, "update", "NEW", "OLD", "NULL"),
+        "delete": _booking(table, "delete", "OLD", None, "NULL"),
+    }
+    before = {
+        event: ([_BEGIN, *_LEAVE_A_PAGE] if units else [])
+        + ([_watch_assignment(table)] if exact and table.rowid_alias and event == "insert" else [])
+        for event in bookings
+    }
     on = quoted(table.name)
     statements = {
-        event: f"AFTER {event.upper()} ON {on} BEGIN {booking}; END"
-        for event, booking in (
-            ("insert", _booking(table, "insert", "NEW", None, _assigned(table, exact=exact))),
-            ("update", _booking(table, "update", "NEW", "OLD", "NULL")),
-            ("delete", _booking(table, "delete", "OLD", None, "NULL")),
-        )
+        **{
+            event: f"AFTER {event.upper()} ON {on} BEGIN "
+            f"{'; '.join([booking, *(_LEAVE_A_PAGE if units else ())])}; END"
+            for event, booking in bookings.items()
+        },
+        **{
+            f"before_{event}": f"BEFORE {event.upper()} ON {on} BEGIN {'; '.join(these)}; END"
+            for event, these in before.items()
+            if these
+        },
     }
-    if exact and table.rowid_alias is not None:
-        statements["before"] = _watch_assignment(table, table.rowid_alias)
     names = {event: f"{OWN_PREFIX}{table.name}_{event}" for event in statements}
     return {
         names[event]: f"CREATE TRIGGER {quoted(names[event])} {statement}"
@@ -86,16 +113,22 @@ def triggers_for(table: Table, *, exact: bool) -> Mapping[str, str]:
     }
 
 
-def install(connection: sqlite3.Connection, table: Table, *, exact: bool) -> None:
-    """Put the triggers of ``table`` in place of older ones that it may have."""
+def install(connection: sqlite3.Connection, table: Table, triggers: Mapping[str, str]) -> None:
+    """Put ``triggers`` on ``table``, in place of older ones that it may have."""
     for name in installed(connection, table.name):
         connection.execute(f"DROP TRIGGER {quoted(name)}")
-    for statement in triggers_for(table, exact=exact).values():
+    for statement in triggers.values():
         connection.execute(statement)
     connection.execute(
         f"INSERT OR IGNORE INTO {_ASSIGNED} VALUES (?, 0)",  # noqa: S608 - a constant
         (table.name,),
     )
+
+
+def tells_units(connection: sqlite3.Connection) -> bool:
+    """Whether transactions can be told apart in this file."""
+    ((mode,),) = connection.execute("PRAGMA auto_vacuum")
+    return bool(mode == FULL)
 
 
 def installed(connection: sqlite3.Connection, table_name: str) -> Mapping[str, str]:
@@ -107,7 +140,11 @@ def installed(connection: sqlite3.Connection, table_name: str) -> Mapping[str, s
 
 
 def book_contents(connection: sqlite3.Connection, table: Table) -> None:
-    """Book every row that ``table`` has as an insert, for rows that no trigger saw."""
+    """Book every row that ``table`` has now as all that it has, for rows that no trigger saw."""
+    connection.execute(
+        f'INSERT INTO {LEDGER}(kind, table_name, "row") '  # noqa: S608 - names are quoted
+        f"VALUES ('{ANEW}', {literal(table.name)}, '[]')"
+    )
     connection.execute(
         f'INSERT INTO {LEDGER}(kind, table_name, "row") '  # noqa: S608 - names are quoted
         f"SELECT 'insert', {literal(table.name)}, {row_json(table, 't')} "
@@ -144,12 +181,30 @@ def _assigned(table: Table, *, exact: bool) -> str:
     return f"(SELECT yes FROM {_ASSIGNED} WHERE table_name = {literal(table.name)})"  # noqa: S608
 
 
-def _watch_assignment(table: Table, alias: str) -> str:
+def _watch_assignment(table: Table) -> str:
     # Before the insert a key that SQLite has yet to make up reads as -1; after it, it looks like
     # any other. A trigger can only remember by writing, so it writes when the answer changes.
-    made_up = f"(ifnull(NEW.{quoted(alias)}, -1) = -1)"
+    made_up = f"(ifnull(NEW.{quoted(table.rowid_alias or '')}, -1) = -1)"
     return (
-        f"BEFORE INSERT ON {quoted(table.name)} BEGIN "  # noqa: S608 - names are quoted
-        f"UPDATE {_ASSIGNED} SET yes = {made_up} "
-        f"WHERE table_name = {literal(table.name)} AND yes <> {made_up}; END"
+        f"UPDATE {_ASSIGNED} SET yes = {made_up} "  # noqa: S608 - names are quoted
+        f"WHERE table_name = {literal(table.name)} AND yes <> {made_up}"
     )
+
+
+_NO_PAGE_FREE = (
+    "((SELECT freelist_count FROM pragma_freelist_count) = 0 "  # noqa: S608 - a constant
+    f"OR (SELECT auto_vacuum FROM pragma_auto_vacuum) <> {FULL})"
+)
+_BEGIN = (
+    f"INSERT INTO {LEDGER}(kind, table_name, \"row\") SELECT '{BEGIN}', '', '[]' "
+    f"WHERE {_NO_PAGE_FREE}"
+)
+_LAST = f"seq = (SELECT max(seq) FROM {LEDGER})"  # noqa: S608 - a constant
+_TAKE_PAGES = (
+    f"UPDATE {LEDGER} SET spare = zeroblob(2 * (SELECT page_size FROM pragma_page_size)) "  # noqa: S608
+    f"WHERE {_LAST} AND {_NO_PAGE_FREE}"
+)
+_LEAVE_A_PAGE = (
+    _TAKE_PAGES,
+    f"UPDATE {LEDGER} SET spare = NULL WHERE {_LAST} AND spare IS NOT NULL",  # noqa: S608
+)

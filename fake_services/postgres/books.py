@@ -2,18 +2,20 @@
 
 An effect is a change that somebody asked for. So a column that the database fills by itself (from
 a sequence, the clock or chance) is left out, also where the writer gave a value, which no trigger
-can tell; and so is an update that left everything else as it was.
+can tell; and so is a write that left everything else as it was. A transaction is one write: what it
+deletes and inserts again as it was is no effect.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chaoskit.model.effects import Effect, flatten
 from fake_services.database.books import SERVICE, VERBS, in_words, who_of
+from fake_services.database.folding import Change, fold
 from fake_services.postgres.client import Client, SqlError, literal
 from fake_services.shown import Rows
 
@@ -47,10 +49,13 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of the ledger: who wrote it, and the row now and (for an update) before."""
+    """A line of the ledger: who wrote it in which transaction, and the row now and (for an update)
+    before.
+    """
 
     seq: int
     backend: int
+    tx: str
     kind: str
     table: str
     row: Mapping[str, object]
@@ -61,12 +66,20 @@ def entries_after(client: Client, seq: int, backend: int | None = None) -> list[
     """The bookings after the one numbered ``seq``, of all connections or of one server process."""
     whose = "" if backend is None else f" AND backend = {backend}"
     rows = client.query(
-        'SELECT seq, backend, kind, table_name, "row", was '  # noqa: S608 - numbers only
+        'SELECT seq, backend, tx, kind, table_name, "row", was '  # noqa: S608 - numbers only
         f"FROM chaoskit.ledger WHERE seq > {seq}{whose} ORDER BY seq"
     )
     return [
-        Entry(int(n or 0), int(pid or 0), kind or "", table or "", _row(row) or {}, _row(was))
-        for n, pid, kind, table, row, was in rows
+        Entry(
+            int(n or 0),
+            int(pid or 0),
+            tx or "",
+            kind or "",
+            table or "",
+            _row(row) or {},
+            _row(was),
+        )
+        for n, pid, tx, kind, table, row, was in rows
     ]
 
 
@@ -125,29 +138,69 @@ def some_rows(client: Client, table: str, key: Sequence[str], start: int, limit:
     return Rows(columns, shown, int(total or 0))
 
 
+@dataclass(frozen=True, slots=True)
+class _Booked:
+    """A row of a table with its layout."""
+
+    table: str
+    row: Mapping[str, object]
+    layout: Layout
+
+
 def effects_of(entries: Iterable[Entry], known: Mapping[str, Layout]) -> list[Effect]:
-    """The effects of some bookings, in their order."""
-    found = (_effect(entry, known.get(entry.table, Layout())) for entry in entries)
-    return [effect for effect in found if effect is not None]
+    """The effects of some bookings, transaction by transaction."""
+    units: dict[str, list[Change[_Booked]]] = {}
+    for entry in entries:
+        if entry.kind in VERBS:
+            units.setdefault(entry.tx, []).append(_change(entry, known))
+    return [effect for unit in units.values() for effect in _folded(unit)]
 
 
-def _effect(entry: Entry, layout: Layout) -> Effect | None:
-    if entry.kind not in VERBS:
-        return None
-    asked = _asked(entry.row, layout)
+def _change(entry: Entry, known: Mapping[str, Layout]) -> Change[_Booked]:
+    layout = known.get(entry.table, Layout())
+    row = _Booked(entry.table, entry.row, layout)
+    was = None if entry.was is None else _Booked(entry.table, entry.was, layout)
+    return Change(row, None) if entry.kind == "delete" else Change(was, row)
+
+
+def _folded(unit: Sequence[Change[_Booked]]) -> Iterable[Effect]:
+    """The effects of one transaction."""
+    if any(change.was is not None for change in unit):  # inserts alone leave nothing to fold
+        unit = fold(unit, _content, [(_as_asked, _as_asked)], _keys)
+    for was, now in ((change.was, change.now) for change in unit):
+        if now is not None:
+            yield _effect("insert" if was is None else "update", now, was)
+        elif was is not None:
+            yield _effect("delete", was)
+
+
+def _content(booked: _Booked) -> Hashable:
+    return booked.table, json.dumps(booked.row, sort_keys=True)
+
+
+def _as_asked(booked: _Booked) -> Hashable:
+    return booked.table, *_asked(booked.row, booked.layout).items()
+
+
+def _keys(booked: _Booked) -> Iterable[Hashable]:
+    key = booked.layout.key
+    return [(booked.table, *(_words(booked.row.get(name)) for name in key))] if key else []
+
+
+def _effect(kind: str, booked: _Booked, was: _Booked | None = None) -> Effect:
+    layout = booked.layout
+    asked = _asked(booked.row, layout)
     fields: dict[str, object] = dict(asked)
-    if entry.was is not None:
-        before = _asked(entry.was, layout)
-        if before == asked:
-            return None
+    if was is not None:
+        before = _asked(was.row, layout)
         fields["was"] = {n: before.get(n, "") for n in asked if before.get(n, "") != asked[n]}
-    words = {name: _words(value) for name, value in entry.row.items()}
+    words = {name: _words(value) for name, value in booked.row.items()}
     return Effect(
         service=SERVICE,
-        kind=f"{entry.table}.{entry.kind}",
+        kind=f"{booked.table}.{kind}",
         fields=flatten(fields),
         who=who_of(words),
-        what=f"row {VERBS[entry.kind]} in {entry.table}",
+        what=f"row {VERBS[kind]} in {booked.table}",
         ref=", ".join(words.get(column) or "" for column in layout.key),
     )
 

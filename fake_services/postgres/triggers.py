@@ -2,8 +2,9 @@
 
 Every table gets its triggers, also one that the task makes: an event trigger puts them there in
 the statement that creates it, so that a row is booked from the first one on. ``chaoskit.ledger``
-has a line for each change of a row, with the server process that made it, and one of the kind
-``layout`` when a table was made or altered. Rows of a table that is dropped are not booked.
+has a line for each change of a row, with the server process and the transaction that made it, and
+one of the kind ``layout`` when a table was made or altered. Rows of a table that is dropped are not
+booked.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ INSTALL = """
 CREATE SCHEMA chaoskit;
 CREATE TABLE chaoskit.ledger (
     seq bigserial PRIMARY KEY, backend int NOT NULL DEFAULT pg_backend_pid(), kind text NOT NULL,
-    table_name text NOT NULL, "row" json, was json);
+    tx bigint NOT NULL DEFAULT txid_current(), table_name text NOT NULL, "row" json, was json);
 CREATE INDEX ON chaoskit.ledger (backend, seq);
 
 CREATE FUNCTION chaoskit.name_of(a_schema name, a_table name) RETURNS text

@@ -61,7 +61,7 @@ def test_two_kills_and_a_time_shrink_to_one_exact_kill_of_one_item(
     steps = list(shrink(token, effort=effort))
     last = ended(steps)
     schedule = parse_schedule(last.token.schedule)
-    assert (schedule.kills, schedule.timed, last.token.take) == (1, False, 1)
+    assert (schedule.faults, schedule.timed, last.token.take) == (1, False, 1)
     assert (last.began, last.cut_off, last.items) == (True, False, len(NAMES))
     assert last.replayed.outcome == "REPRODUCED"
     assert replay(last.token, str(tmp_path)).outcome == "REPRODUCED"

@@ -83,8 +83,8 @@ def test_a_later_fault_that_finds_nothing_left_is_no_unknown(tmp_path: Path) -> 
         trials = {trial.schedule: trial for trial in store.trials()}
         for row in rows:
             landed = parse_schedule(row.schedule)
-            assert landed.kills <= parse_schedule(row.drawn).kills
-            assert len(store.history(row.schedule).landed) == landed.kills
+            assert landed.faults <= parse_schedule(row.drawn).faults
+            assert len(store.history(row.schedule).landed) == landed.faults
             assert trials[row.schedule].judgement.verdict == row.verdict == "VALID"
     assert sum(r.drawn != r.schedule for r in rows if r.schedule != "none") == summary.soak.shorter
 

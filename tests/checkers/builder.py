@@ -13,10 +13,12 @@ from chaoskit.model.events import (
     AttemptEnded,
     AttemptStarted,
     Body,
+    CallSeen,
     Crossed,
     EffectApplied,
     EndStated,
     Event,
+    EventsLeftOut,
     FaultLanded,
     How,
     ReplySent,
@@ -65,6 +67,7 @@ class Story:
         self._bodies: list[Body] = []
         self._attempt = 0
         self._requests = 0
+        self._early = False
         self._ordinals: Counter[str] = Counter()
         self._faults: list[tuple[Fault, ...]] = []
 
@@ -114,6 +117,14 @@ class Story:
             self._books(effect, None)
         return self
 
+    def at_once(self, *effects: Effect) -> Self:
+        """All are sent at once on one connection, and answered one after the other."""
+        for number, effect in enumerate(effects):
+            self._early = number > 0
+            self.does(effect)
+        self._early = False
+        return self
+
     def together(self, *effects: Effect) -> Self:
         """All are asked for before the first is answered."""
         for effect in effects:
@@ -123,6 +134,12 @@ class Story:
         return self
 
     # What the task says.
+
+    def calls(self, *points: str) -> Self:
+        """System calls on its own files."""
+        for point in points:
+            self._add(CallSeen(attempt=self._attempt, call=point))
+        return self
 
     def passes(self, name: str, ordinal: int = 1) -> Self:
         """A crossing."""
@@ -139,6 +156,11 @@ class Story:
         return self._add(EndStated(attempt=self._attempt, end=end, reason=reason, step=step))
 
     # How an attempt and the trial end.
+
+    def floods(self, what: str) -> Self:
+        """More than is kept; the rest is left out."""
+        left = EventsLeftOut(attempt=self._attempt, limit=200_000, what=what, most=190_000)
+        return self._add(left)
 
     def killed(self, point: str) -> Self:
         """The fault of this attempt lands."""
@@ -218,6 +240,7 @@ class Story:
                 ordinal=self._ordinals[f"{service}.{operation}"],
                 key=wants.key if wants is not None else None,
                 wants=wants,
+                early=self._early,
             )
         )
 
@@ -271,6 +294,11 @@ def teaches(
         steps=tuple(dict.fromkeys(body.step for _, body in history.steps)),
         digests=history.digests,
         ordered=ordered,
+        early=tuple(
+            identity_of(body.wants, dropped)
+            for _, body in history.requests
+            if body.early and body.wants is not None
+        ),
         seconds=sum(body.seconds for _, body in history.attempts),
         rules=str(Contract.of(contract or {})),
         redo_allowed=tuple(redo),

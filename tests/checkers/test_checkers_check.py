@@ -60,6 +60,19 @@ def roots(judgement: Judgement) -> list[str]:
 # Verdicts.
 
 
+def test_what_is_missing_of_a_history_that_was_cut_off_is_not_lost() -> None:
+    """Of events that were left out nothing is known; what was seen, and a loop, stay findings."""
+    lost = Story().starts().does(ADA).floods("crossings tick").ends()
+    judgement = judged(lost, ALL)
+    assert (judgement.verdict, judgement.findings) == ("UNKNOWN", ())
+    assert "went beyond the 200,000 events" in judgement.unknowns[0]
+    assert "crossings tick" in judgement.unknowns[0]
+    twice = Story().starts().does(ADA, ADA).floods("requests payments.charge").ends()
+    assert kinds(judged(twice, ALL)) == ["duplicate_effect"]
+    loops = Story().starts().does(ADA).floods("calls write(log)").ends(how="timeout")
+    assert kinds(judged(loops, ALL)) == ["stuck"]
+
+
 def test_a_task_that_goes_on_where_it_was_killed_is_valid() -> None:
     """No finding, nothing unknown, and the end is told."""
     assert judged(careful(), ALL) == Judgement("VALID", (), (), "completed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from chaoskit.checkers.diagnosis import (
@@ -10,12 +11,15 @@ from chaoskit.checkers.diagnosis import (
     EARLY_RECORD,
     FORGOTTEN_KEY,
     FRESH_KEY,
+    HALF_REPLACED,
     INPUTS,
     KEY_OF_A_CALL,
     NOTHING,
     ORDER,
     POSITION,
+    QUEUED_AGAIN,
     UNREADABLE,
+    UNSYNCED_LOSS,
     diagnose,
 )
 from chaoskit.model.effects import Effect, flatten
@@ -123,6 +127,58 @@ def test_keys_of_one_attempt_are_not_told_as_those_of_several() -> None:
     assert found.evidence == (
         "attempt 2 did it twice, each time with another key; no other attempt did"
     )
+
+
+def test_what_one_attempt_did_twice_is_not_told_as_done_before_the_kill() -> None:
+    """By a resume alone the work was queued again; by a first attempt it was tried again."""
+    story = Story().starts().killed("payments.charge#1.received").starts().does(ADA, ADA).ends()
+    found = diagnosed("duplicate_effect", story, expecting(ADA))
+    assert (found.missing, found.evidence) == (
+        QUEUED_AGAIN,
+        "attempt 2 did it twice; no other attempt did",
+    )
+    tried = diagnosed("duplicate_effect", undisturbed(ADA, ADA), expecting(ADA))
+    assert (tried.missing, tried.evidence) == (
+        ORDER,
+        "attempt 1 did it twice; no other attempt did",
+    )
+
+
+def test_a_second_runner_is_not_told_as_a_kill() -> None:
+    """Where nothing was killed in between, the evidence does not say so."""
+    story = Story().starts().does(ADA).ends().starts().does(ADA).ends()
+    found = diagnosed("duplicate_effect", story, expecting(ADA))
+    assert (found.missing, "kill" in found.evidence) == (ORDER, False)
+
+
+def test_a_key_that_a_disk_lost_is_not_told_as_a_new_one() -> None:
+    """Where the task leaves what it writes without a sync; else the key was made anew."""
+    story = Story().starts().does(charge("ada", key="k1"))
+    story.suffers("power:drop@sendto(payments)#1+after").ends(9, how="killed")
+    story.starts().does(charge("ada", key="k2")).ends()
+    synced = expecting(ADA)
+    unsynced = msgspec.structs.replace(synced, unsynced=(synced.identify(ADA),))
+    assert diagnosed("duplicate_effect", story, unsynced) == UNSYNCED_LOSS
+    assert diagnosed("duplicate_effect", story, synced).missing == FRESH_KEY
+
+
+def test_a_row_that_was_deleted_to_be_inserted_again() -> None:
+    """The delete was committed, and the insert never came: not a record that was too early."""
+
+    def change(kind: str, ref: str) -> Effect:
+        return Effect(service="database", kind=f"t.{kind}", fields=(("n", ref),), ref=ref)
+
+    replaced = [change(kind, ref) for ref in "12" for kind in ("delete", "insert")]
+    expected = teaches(Story().starts().books(*replaced).ends())
+    story = Story().starts().books(*replaced[:3]).killed("a#1").starts().ends()
+    assert diagnosed("lost_effect", story, expected).missing == HALF_REPLACED
+    early = Story().starts().books(*replaced[:1], *replaced[2:]).ends()
+    assert diagnosed("lost_effect", early, expected).missing == HALF_REPLACED
+    other = [change("insert", "1"), change("insert", "2")]
+    gone = Story().starts().books(other[1]).ends()
+    assert diagnosed(
+        "lost_effect", gone, teaches(Story().starts().books(*other).ends())
+    ).missing == (EARLY_RECORD)
 
 
 def test_forgotten_key() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from chaoskit.checkers.effects import duplicate_effect, false_success, lost_effect, wrong_inputs
@@ -246,6 +247,20 @@ def test_a_success_without_the_end_of_the_work_is_false() -> None:
     assert found.because == "attempt 2 ended with success before the end was done"
     assert found.witness == (story.history.attempts[-1][0],)
     assert not list(lost_effect(story.history, expected))
+
+
+def test_a_last_effect_is_lost_like_any_other_where_records_come_first() -> None:
+    """Where an undisturbed run shows it, or where there is one effect only."""
+    story = Story().starts().does(ADA).asks(BOB).killed("payments.charge#2.received").starts()
+    story.ends()
+    expected = expecting(ADA, BOB)
+    assert len(list(false_success(story.history, expected))) == 1
+    first = msgspec.structs.replace(expected, record_first=True)
+    assert not list(false_success(story.history, first))
+    assert [f.subject for f in lost_effect(story.history, first)] == ["amount=100|customer=bob"]
+    alone = Story().starts().asks(ADA).killed("payments.charge#1.received").starts().ends()
+    assert not list(false_success(alone.history, expecting(ADA)))
+    assert len(list(lost_effect(alone.history, expecting(ADA)))) == 1
 
 
 def test_a_loss_with_something_after_it_is_no_false_success() -> None:

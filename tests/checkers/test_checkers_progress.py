@@ -71,6 +71,21 @@ def test_without_a_fixed_order_no_request_is_complete() -> None:
     assert again(story, expected) == []
 
 
+def test_a_request_that_was_sent_before_the_answer_completes_nothing() -> None:
+    """Of some that are sent at once none is complete until a later one is sent."""
+    assert done(Story().starts().at_once(ADA, BOB)) == []
+    assert done(Story().starts().at_once(ADA, BOB).does(EVE)) == [(1, "ada"), (1, "bob")]
+    killed = Story().starts().at_once(ADA, BOB).killed("payments.charge#2.answered").starts()
+    assert again(killed.at_once(ADA, BOB)) == []
+
+
+def test_what_an_undisturbed_run_sends_early_completes_nothing_in_any_trial() -> None:
+    """Whether it was there in time is chance, on a busy machine too."""
+    expected = teaches(Story().starts().at_once(ADA, BOB).does(EVE).ends())
+    assert done(Story().starts().does(ADA, BOB), expected) == []
+    assert done(Story().starts().does(ADA, BOB, EVE), expected) == [(1, "ada"), (1, "bob")]
+
+
 # Requests: done again.
 
 

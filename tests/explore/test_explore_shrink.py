@@ -68,7 +68,7 @@ def predicates(draw: st.DrawFn) -> Shows:
 
     def lawful(case: Candidate) -> bool:
         text = str(case.schedule)
-        enough = case.schedule.kills >= kills and (case.take is None or case.take >= take)
+        enough = case.schedule.faults >= kills and (case.take is None or case.take >= take)
         return enough and all(kind in text for kind in kinds)
 
     def both(case: Candidate) -> bool:
@@ -118,7 +118,7 @@ def test_every_proposal_is_new_smaller_and_a_trial_that_can_be_run(case: Cases) 
         assert proposal not in known
         assert shrinker.size(proposal) < shrinker.size(shrinker.smallest)
         assert parse_schedule(str(proposal.schedule)) == proposal.schedule
-        assert proposal.schedule.kills >= min(1, start.schedule.kills)
+        assert proposal.schedule.faults >= min(1, start.schedule.faults)
         assert proposal.take is None or proposal.take >= 1
         known.add(proposal)
         shrinker.tell(shows(proposal))
@@ -136,7 +136,7 @@ def test_the_result_is_a_minimum_among_its_single_drops(case: Cases) -> None:
     event("searched to the end")
     small = shrinker.smallest
     for drop in single_drops(small):
-        assert drop == small or not drop.schedule.kills or not shows(drop)
+        assert drop == small or not drop.schedule.faults or not shows(drop)
     if small.take is not None and small.take > 1:
         assert not shows(Candidate(small.schedule, small.take - 1))
 
@@ -204,7 +204,7 @@ def test_if_everything_shows_it_one_fault_at_the_earliest_point_is_left(start: C
     run(shrinker, lambda _: True)
     small = shrinker.smallest
     assert small.take == 1
-    assert small.schedule.kills == len(small.schedule.attempts) == min(1, start.schedule.kills)
+    assert small.schedule.faults == len(small.schedule.attempts) == min(1, start.schedule.faults)
     for faults in small.schedule.attempts:
         assert faults[0].point == WORLD[0]
 
@@ -287,7 +287,7 @@ def test_two_kills_that_need_each_other_both_stay() -> None:
     start = candidate("kill@charged#9 / kill@charged#3 / kill@charged#9 / kill@charged#7")
 
     def shows(case: Candidate) -> bool:
-        return case.schedule.kills >= 2 and all(
+        return case.schedule.faults >= 2 and all(
             isinstance(fault.point, CrossingPoint)
             for attempt in case.schedule.attempts
             for fault in attempt

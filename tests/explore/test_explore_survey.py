@@ -236,6 +236,14 @@ def test_requests_that_overlap_have_no_order() -> None:
     assert not surveyed(side_by_side, alone).ordered
 
 
+def test_requests_that_are_sent_at_once_are_known_by_any_run() -> None:
+    """They keep their order, and one run that shows them is enough."""
+    alone, at_once = undisturbed(ADA, BOB, EVE), Story().starts().at_once(ADA, BOB).does(EVE).ends()
+    assert repeated(alone).early == ()
+    for found in (surveyed(alone, at_once), surveyed(at_once, alone)):
+        assert (found.early, found.ordered) == ((found.identify(BOB),), True)
+
+
 def test_a_request_without_an_answer_overlaps_with_the_next() -> None:
     """It is still open when the next one comes."""
     assert not repeated(Story().starts().applies(ADA).does(BOB).ends()).ordered
@@ -245,6 +253,34 @@ def test_a_lost_answer_closes_its_request() -> None:
     """A retry after a lost answer is one after the other."""
     keyed = charge("ada", key="k1")
     assert repeated(Story().starts().loses(keyed).repeats(keyed).ends()).ordered
+
+
+@pytest.mark.parametrize(
+    ("story", "first"),
+    [
+        (Story().starts().calls("open(d1)#1").does(ADA).calls("open(d2)#1").does(BOB), True),
+        (Story().starts().calls("open(done)#1").does(ADA), True),
+        (Story().starts().calls("write(log)#1").does(ADA, BOB), True),
+        (Story().starts().does(ADA).calls("open(d1)#1").does(BOB), False),
+        (Story().starts().does(ADA).calls("open(d1)#1").does(BOB).calls("open(d2)#1"), False),
+        (Story().starts().calls("write(log)#1").does(ADA).calls("write(log)#2"), False),
+        (Story().starts().calls("open(lock)#1").does(ADA).calls("open(d1)#1").does(BOB), False),
+        (Story().starts().calls("connect(payments)#1").does(ADA), False),
+        (Story().starts().calls("write(database:database.sqlite)#1").does(ADA), False),
+        (Story().starts().does(ADA, BOB), False),
+    ],
+)
+def test_records_that_come_first_are_known_by_their_files(story: Story, first: bool) -> None:
+    """The same files before the first effect and between the others, and none after the last."""
+    assert repeated(story.ends()).record_first is first
+
+
+def test_effects_beside_which_something_is_left_without_a_sync_are_known() -> None:
+    """What was written before or after them, up to the next one; a sync settles it."""
+    story = Story().starts().calls("open(k1)#1", "fsync(k1)#1").does(ADA).calls("open(k2)#1")
+    found = repeated(story.does(BOB).calls("open(d)#1", "fsync(.)#1").does(EVE).ends())
+    assert found.unsynced == (found.identify(ADA), found.identify(BOB))
+    assert repeated(undisturbed(ADA, BOB)).unsynced == ()
 
 
 # What a service swallowed.

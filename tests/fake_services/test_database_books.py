@@ -80,7 +80,7 @@ def test_replacing_a_row_by_another_is_an_update() -> None:
 def test_replacing_two_rows_is_an_update_and_a_delete() -> None:
     """A row that takes the place of two leaves one of them deleted."""
     books = Books([RECEIPTS])
-    kinds = [e[0] for e in told(books, insert(1, 17, 5), insert(2, 18, 5), insert(1, 18, 5))]
+    kinds = [e[0] for e in told(books, insert(1, 17, 5), insert(2, 18, 5), insert(1, 18, 6))]
     assert kinds[2:] == ["receipts.delete", "receipts.update"]
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import socket
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chaoskit.model.errors import UsageError
+from chaoskit.model.hosting import RequestInfo
 from fake_services.host import HttpService
-from tests.fake_services.notes import Watcher, post, serve
+from tests.fake_services.notes import Talk, Watcher, post, serve
 
 
 def test_a_request_passes_its_windows_in_order(tmp_path: Path) -> None:
@@ -183,3 +185,62 @@ def test_no_bytes_bring_the_host_down(data: bytes) -> None:
         return await post(url)
 
     assert serve(Path(), talk, Watcher())[0] == 200
+
+
+class Order(Watcher):
+    """Which of the requests were sent before the one ahead of them was answered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.early: list[bool] = []
+
+    def received(self, request: RequestInfo) -> int | None:
+        """Window one."""
+        self.early.append(request.early)
+        return super().received(request)
+
+
+def sent(*parts: bytes, wait: bool = False) -> Talk:
+    """Requests over one connection, a part at a time; ``wait`` for the answer to each part."""
+
+    async def talk(url: str, _: HttpService) -> None:
+        address = urlsplit(url)
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+            if wait:
+                await reader.readuntil(b"kept")
+        writer.write_eof()
+        await reader.read()
+        writer.close()
+
+    return talk
+
+
+NOTE = b"POST /notes HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na"
+
+
+def test_a_request_that_was_sent_before_the_last_answer_is_early(tmp_path: Path) -> None:
+    """Whole or in pieces, read with the one ahead of it or after it; the next one that waited is
+    not early any more.
+    """
+    cases = (
+        (sent(NOTE, NOTE, NOTE, wait=True), [False, False, False]),
+        (sent(NOTE + NOTE + NOTE), [False, True, True]),
+        (sent(NOTE + NOTE[:9], NOTE[9:]), [False, True]),
+        (sent(NOTE[:9], NOTE[9:] + NOTE[:1], NOTE[1:] + b"\r\n"), [False, True]),
+    )
+    for talk, early in cases:
+        order = Order()
+        serve(tmp_path, talk, order)
+        assert order.early == early
+
+
+def test_a_request_that_comes_while_the_last_one_waits_for_its_answer_is_early(
+    tmp_path: Path,
+) -> None:
+    """A late answer shows what is sent without waiting, in however many writes."""
+    order = Order()
+    serve(tmp_path, sent(NOTE, NOTE), order, ["late-reply:30ms@notes.note#1"])
+    assert order.early == [False, True]

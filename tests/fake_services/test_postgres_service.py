@@ -73,7 +73,7 @@ def test_a_change_outside_of_a_block_is_its_own_commit(database: Running) -> Non
     with database.connect(autocommit=True) as client:
         client.execute("INSERT INTO pairs VALUES (%s, %s)", (1, "a"))
         client.execute("SELECT * FROM pairs")
-        client.execute("UPDATE pairs SET value = 'b'; DELETE FROM pairs")
+        client.execute("UPDATE pairs SET value = 'b'; INSERT INTO pairs VALUES (2, 'c')")
     database.over()
     assert database.notes.seen == [
         *("received statement", "applied 1", "answering", "answered 200 delivered"),
@@ -242,6 +242,7 @@ def test_what_the_database_fills_in_by_itself_is_no_part_of_an_effect(database: 
     """
     with database.connect() as client:
         client.execute("INSERT INTO orders (name, paid) VALUES ('Ann', 42.00)")
+        client.commit()
         client.execute("UPDATE orders SET paid = 43.50 WHERE name = 'Ann'")
         client.execute("UPDATE orders SET made = now() WHERE name = 'Ann'")
     insert, update = database.over()
@@ -278,6 +279,54 @@ def test_tables_that_the_task_makes_are_booked_from_the_first_row(database: Runn
         ("y1.delete", {"year": "1", "text": "a"}),
         ("again.insert", {"a": "1"}),
         ("again.insert", {"a": "1"}),
+    ]
+
+
+def test_a_transaction_is_one_write(database: Running) -> None:
+    """What it left as it was is no effect: rows deleted or truncated and loaded again, a row that
+    came and went, with and without a key, and with savepoints in between.
+    """
+    with database.connect(autocommit=True) as client:
+        client.execute("CREATE TABLE lines (text text)")
+        client.execute("INSERT INTO pairs VALUES (1, 'a'), (2, 'b')")
+        client.execute("INSERT INTO lines VALUES ('x'), ('x')")
+        for statements in (
+            "DELETE FROM pairs WHERE key = 1; INSERT INTO pairs VALUES (1, 'a')",
+            "TRUNCATE pairs; INSERT INTO pairs VALUES (2, 'b'), (1, 'a')",
+            "INSERT INTO pairs VALUES (7, 'q'); DELETE FROM pairs WHERE key = 7",
+            "UPDATE pairs SET value = 'z'; ROLLBACK TO s; UPDATE pairs SET value = value",
+            "DELETE FROM lines; INSERT INTO lines VALUES ('x'), ('x')",
+            (
+                "DELETE FROM pairs; SAVEPOINT t; INSERT INTO pairs VALUES (3, 'c'); ROLLBACK TO t; "
+                "INSERT INTO pairs VALUES (1, 'a'), (2, 'b')"
+            ),
+        ):
+            client.execute(f"BEGIN; SAVEPOINT s; {statements}; COMMIT")
+        client.execute("TRUNCATE lines; INSERT INTO lines VALUES ('x'), ('x'), ('x')")
+        client.execute("DELETE FROM pairs; INSERT INTO pairs VALUES (1, 'z')")
+    assert fields(database.over())[4:] == [
+        ("lines.insert", {"text": "x"}),
+        ("pairs.delete", {"key": "2", "value": "b"}),
+        ("pairs.update", {"key": "1", "value": "z", "was.value": "a"}),
+    ]
+
+
+def test_two_transactions_are_two_writes(database: Running) -> None:
+    """What was committed in between was there, also where two clients take turns."""
+    with database.connect() as client, database.connect() as other:
+        for sql in ("INSERT INTO pairs VALUES (1, 'a')", "DELETE FROM pairs"):
+            client.execute(sql)
+            client.commit()
+        client.execute("INSERT INTO pairs VALUES (1, 'a')")
+        other.execute("INSERT INTO pairs VALUES (2, 'b')")
+        client.execute("UPDATE pairs SET value = 'c' WHERE key = 1")
+        other.commit()
+        client.commit()
+    assert fields(database.over()) == [
+        ("pairs.insert", {"key": "1", "value": "a"}),
+        ("pairs.delete", {"key": "1", "value": "a"}),
+        ("pairs.insert", {"key": "2", "value": "b"}),
+        ("pairs.insert", {"key": "1", "value": "c"}),
     ]
 
 

@@ -19,6 +19,7 @@ from chaoskit.model.events import (
     EffectApplied,
     EndStated,
     Event,
+    EventsLeftOut,
     FaultLanded,
     How,
     ReplySent,
@@ -66,6 +67,7 @@ BODIES: st.SearchStrategy[Body] = st.one_of(
         alone=st.booleans(),
     ),
     st.builds(TraceNoted, NUMBERS, TEXTS, TEXTS),
+    st.builds(EventsLeftOut, attempt=NUMBERS, limit=NUMBERS, what=st.text(), most=NUMBERS),
     st.builds(StepReported, NUMBERS, TEXTS, st.sampled_from(get_args(StepPhase))),
     st.builds(
         EndStated,

@@ -110,11 +110,23 @@ def test_attempts_after_the_last_one_listed_have_no_faults(
     assert schedule.faults_of(attempt) == (listed[0] if listed else ())
 
 
+def test_kills_are_the_faults_that_kill() -> None:
+    """A clock that moves, damage, a stop and a pause are faults, and no kills."""
+    for text, faults, kills in (
+        ("none", 0, 0),
+        ("kill@a#1 / clock:+7d + kill-leader@payments.charge#1.applied", 3, 2),
+        ("late:1@payments.charge#1.received / damage:torn:*.json", 2, 1),
+        ("stop:500ms@a#1 / pause@a#2 / power:drop@write(a)#1+after", 3, 1),
+    ):
+        schedule = parse_schedule(text)
+        assert (schedule.faults, schedule.kills) == (faults, kills)
+
+
 @given(SCHEDULES, st.lists(FAULTS, max_size=3))
 def test_then_adds_one_attempt_and_changes_none(schedule: Schedule, faults: list[Fault]) -> None:
     """A further attempt suffers the given faults; kills and times are those of all attempts."""
     longer = schedule.then(*faults)
     assert longer.attempts[:-1] == schedule.attempts
     assert longer.attempts[-1] == tuple(faults)
-    assert longer.kills == schedule.kills + len(faults)
+    assert longer.faults == schedule.faults + len(faults)
     assert longer.timed == (schedule.timed or any(isinstance(f.point, TimePoint) for f in faults))
