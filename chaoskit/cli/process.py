@@ -94,7 +94,8 @@ class _Patient(io.FileIO):
             try:
                 return super().write(data)
             except OSError as error:
-                self.lost = error
+                # Not the error itself: it holds every frame that led to it, and all that is there.
+                self.lost = OSError(error.errno, error.strerror)
         return memoryview(data).nbytes
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
@@ -244,8 +245,8 @@ def run(ctx: click.Context, /, **given: object) -> int:
 
 def campaign(options: Options, out: Console, *, quiet: bool = False) -> Summary:
     """Run a campaign to its end, showing it on ``out``; its summary."""
-    with Live(out, quiet=quiet) as live:
-        finished = live.follow(run_campaign(options))
+    with Live(out, quiet=quiet) as live, closing(run_campaign(options)) as events:
+        finished = live.follow(events)
     assert isinstance(finished, Finished)
     with Store(finished.folder) as store:
         return summarize(store)
