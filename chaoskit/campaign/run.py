@@ -63,7 +63,7 @@ SUSPECT = {"wrong_inputs", "diverged_state", "lost_effect", "false_success"}
 """Findings that a value which varies from run to run can feign."""
 
 
-def run(options: Options, executor: Executor | None = None) -> Generator[CampaignEvent, None, None]:
+def run(options: Options, executor: Executor | None = None) -> Iterator[CampaignEvent]:
     """Run a campaign, or go on with the unfinished one of the same identity.
 
     Closing the generator early stops the workers and leaves a campaign that can be gone on with.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import click
 from rich.console import Console
 
-from chaoskit.campaign.events import Finished
+from chaoskit.campaign.events import CampaignEvent, Finished
 from chaoskit.campaign.mechanisms import best, traced
 from chaoskit.campaign.options import DEFAULT_RUNS, Options
 from chaoskit.campaign.planning import kinds_from
@@ -245,7 +245,8 @@ def run(ctx: click.Context, /, **given: object) -> int:
 
 def campaign(options: Options, out: Console, *, quiet: bool = False) -> Summary:
     """Run a campaign to its end, showing it on ``out``; its summary."""
-    with Live(out, quiet=quiet) as live, closing(run_campaign(options)) as events:
+    events = cast(Generator[CampaignEvent, None, None], run_campaign(options))
+    with Live(out, quiet=quiet) as live, closing(events):
         finished = live.follow(events)
     assert isinstance(finished, Finished)
     with Store(finished.folder) as store:
