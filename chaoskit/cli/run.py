@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +22,7 @@ from chaoskit.campaign.sharding import check_shard, shard_from
 from chaoskit.campaign.store import Store
 from chaoskit.cli.forms import check_forms, check_places, form_options, reading, write_forms
 from chaoskit.cli.live import Live
+from chaoskit.cli.process import SIGNALS
 from chaoskit.cli.shrinking import shrink_findings
 from chaoskit.cli.soak import with_soak
 from chaoskit.cli.words import pair, resume_words, text_of
@@ -237,6 +239,7 @@ def run(ctx: click.Context, /, **given: object) -> int:
     summary = campaign(options, out, quiet=bool(given["quiet"]))
     asked = None if given["shrink"] is None else bool(given["shrink"])
     summary = shrink_findings(summary, options, out, asked=asked, quiet=bool(given["quiet"]))
+    SIGNALS.done = f"chaoskit report {shlex.quote(summary.run)}"
     show(summary, out)
     with Store(Path(summary.run)) as store:
         write_forms(summary, store, given)
@@ -245,7 +248,7 @@ def run(ctx: click.Context, /, **given: object) -> int:
 
 def campaign(options: Options, out: Console, *, quiet: bool = False) -> Summary:
     """Run a campaign to its end, showing it on ``out``; its summary."""
-    events = cast(Generator[CampaignEvent, None, None], run_campaign(options))
+    events = cast("Generator[CampaignEvent, None, None]", run_campaign(options))
     with Live(out, quiet=quiet) as live, closing(events):
         finished = live.follow(events)
     assert isinstance(finished, Finished)
