@@ -22,7 +22,7 @@ from typing import Any
 import multiprocess
 from multiprocess import resource_tracker
 
-from chaoskit.model.errors import HarnessError
+from chaoskit.model.errors import HarnessError, described
 
 _PR_SET_PDEATHSIG = 1
 _CLOSE_TIMEOUT_S = 30.0
@@ -121,10 +121,13 @@ class Workers(Executor):
 
     def _refuse(self, error: Exception) -> None:
         """No process can be started: every call fails with the reason, and none waits for ever."""
-        why = HarnessError(
-            f"no worker process can be started: {error}; a script that runs a campaign needs "
-            'if __name__ == "__main__": around that'
-        )
+        if isinstance(error, OSError):
+            why = HarnessError(f"no worker process can be started: {described(error)}")
+        else:
+            why = HarnessError(
+                f"no worker process can be started: {error}; a script that runs a campaign needs "
+                'if __name__ == "__main__": around that'
+            )
         while (work := self._work.get()) is not None:
             if work.future.set_running_or_notify_cancel():
                 work.future.set_exception(why)

@@ -105,6 +105,7 @@ def split_command(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...] 
 def ended(arguments: Sequence[str]) -> int:
     """Run the command line; its exit code."""
     words, command = split_command(arguments)
+    SIGNALS.done = ""
     errors = plain_console(stderr=True, soft_wrap=True)
     try:
         _check_world(arguments)

@@ -28,11 +28,14 @@ class Signals:
     Before a command has begun there is nothing to tidy up, and the first signal ends the process.
     Later the first one raises KeyboardInterrupt, and a second one ends the process all the same:
     workers and launchers see that, and tidy up behind themselves as after SIGKILL.
+
+    ``began``: a command has begun. ``done`` shows what is done by now, if nothing is left to do.
     """
 
     def __init__(self) -> None:
         self.number = 0
         self.began = False
+        self.done = ""
         self._said = False
 
     def watch(self) -> None:
@@ -50,7 +53,9 @@ class Signals:
     def message(self) -> str:
         """What is to be said of an interruption; empty the second time."""
         said, self._said = self._said, True
-        return "" if said else INTERRUPTED
+        if said:
+            return ""
+        return f"interrupted; the campaign has ended: {self.done}" if self.done else INTERRUPTED
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
         if self.number or not self.began:
@@ -94,7 +99,8 @@ class _Patient(io.FileIO):
             try:
                 return super().write(data)
             except OSError as error:
-                self.lost = error
+                # Not the error itself: it holds every frame that led to it, and all that is there.
+                self.lost = OSError(error.errno, error.strerror)
         return memoryview(data).nbytes
 
 

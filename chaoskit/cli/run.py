@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+import shlex
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import click
 from rich.console import Console
 
-from chaoskit.campaign.events import Finished
+from chaoskit.campaign.events import CampaignEvent, Finished
 from chaoskit.campaign.mechanisms import best, traced
 from chaoskit.campaign.options import DEFAULT_RUNS, Options
 from chaoskit.campaign.planning import kinds_from
@@ -20,6 +22,7 @@ from chaoskit.campaign.sharding import check_shard, shard_from
 from chaoskit.campaign.store import Store
 from chaoskit.cli.forms import check_forms, check_places, form_options, reading, write_forms
 from chaoskit.cli.live import Live
+from chaoskit.cli.process import SIGNALS
 from chaoskit.cli.shrinking import shrink_findings
 from chaoskit.cli.soak import with_soak
 from chaoskit.cli.words import pair, resume_words, text_of
@@ -257,6 +260,7 @@ def run(ctx: click.Context, /, **given: object) -> int:
     summary = campaign(options, out, quiet=bool(given["quiet"]))
     asked = None if given["shrink"] is None else bool(given["shrink"])
     summary = shrink_findings(summary, options, out, asked=asked, quiet=bool(given["quiet"]))
+    SIGNALS.done = f"chaoskit report {shlex.quote(summary.run)}"
     show(summary, out)
     with Store(Path(summary.run)) as store:
         write_forms(summary, store, given)
@@ -265,8 +269,9 @@ def run(ctx: click.Context, /, **given: object) -> int:
 
 def campaign(options: Options, out: Console, *, quiet: bool = False) -> Summary:
     """Run a campaign to its end, showing it on ``out``; its summary."""
-    with Live(out, quiet=quiet) as live:
-        finished = live.follow(run_campaign(options))
+    events = cast("Generator[CampaignEvent, None, None]", run_campaign(options))
+    with Live(out, quiet=quiet) as live, closing(events):
+        finished = live.follow(events)
     assert isinstance(finished, Finished)
     with Store(finished.folder) as store:
         return summarize(store)
