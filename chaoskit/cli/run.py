@@ -309,7 +309,7 @@ def _target(command: object, given: dict[str, object]) -> Target:
         allow=tuple(_texts(given["allow"])),
         clean=tuple(_texts(given["clean"])),
         tables=text_of(tables, "--tables") if isinstance(tables, Path) else "",
-        typed=True,
+        typed=not given["power_loss"],  # which follows the work folder only
     )
     return Target(command=spec)
 

@@ -57,6 +57,11 @@ class Circumstances:
             _check_together(schedule, number)
         for fault in (f for faults in schedule.attempts for f in faults):
             prelude = fault.prelude
+            if fault.is_power and self._workspace.cwd != self._workspace.home:
+                raise UsageError(
+                    f"{fault}: a loss of power is followed in the work folder only; add "
+                    "--power-loss, which runs the command there"
+                )
             if isinstance(prelude, Changed) and prelude.name not in self._scenario.changes:
                 known = tuple(self._scenario.changes)
                 if not known:
