@@ -10,6 +10,7 @@ from typing import Self
 import msgspec
 
 from chaoskit.campaign.jobs import Job, Session, checked, trial_timeout_s
+from chaoskit.campaign.mechanisms import traced
 from chaoskit.campaign.starting import survey_of
 from chaoskit.campaign.trials import Result
 from chaoskit.checkers.check import judge
@@ -95,6 +96,8 @@ class Bench:
         """
         if take not in self._surveyed:
             job = self._telling(msgspec.structs.replace(self._job, take=take))
+            # Where calls are seen, causes are told by them, whatever the points are.
+            job = msgspec.structs.replace(job, trace=job.trace or traced().works)
             runs = [History.decode(result.history) for result in self._perform(job)]
             expectation = survey_of(runs, load(self._target, take), again=True)
             first, second = (renamed(run, expectation.varying) for run in runs)

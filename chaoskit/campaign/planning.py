@@ -128,11 +128,12 @@ def _kills(options: Options, found: Sequence[Point]) -> list[Schedule]:
     """A kill at each point: of all processes, of the first one alone, or each of the two.
 
     Raises:
-        UsageError: only the first one is to be killed, and there is no other.
+        UsageError: only the first one is to be killed, and there is no other. Nobody knows where
+            no system calls are traced; it is done as asked then.
     """
     if options.kill == "tree":
         return first_wave(found)
-    if not several_processes(found):
+    if "calls" in options.mechanisms and not several_processes(found):
         raise UsageError(
             f"--kill {options.kill}: the task has one process only, as far as its system "
             "calls tell; leave the option out"

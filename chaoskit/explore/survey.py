@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from chaoskit.explore.plan import noted
 from chaoskit.model.contract import Contract
 from chaoskit.model.effects import Effect, Identity, identity_of
 from chaoskit.model.events import CallSeen, ReplySent, RequestReceived
@@ -17,8 +18,12 @@ from chaoskit.model.expectation import Expectation, Terms
 from chaoskit.model.history import History
 from chaoskit.model.last_words import telling_line
 from chaoskit.model.scenario import Scenario
+from chaoskit.trace import OUTSIDE
 
 Volatile = dict[str, tuple[str, ...]]
+
+SHOWN = 3
+"""Files outside of the work folder that a reason names."""
 
 _SYNC = re.compile(r"(fsync|fdatasync|sync|syncfs|sync_file_range|msync)\b")
 
@@ -40,7 +45,9 @@ def expect(first: History, second: History, scenario: Scenario, *later: History)
     digests, unstable = _digests(runs)
     problems = [problem for run in runs for problem in _failures(run)]
     problems += [problem for run in runs for problem in _too_long(run)]
-    problems += [problem for other in others for problem in _differences(one, other)]
+    changed = noted(runs, OUTSIDE)
+    outside = [p for p in changed if not any(q.startswith(f"{p}/") for q in changed)]
+    problems += [problem for other in others for problem in _differences(one, other, outside)]
     if unstable:
         volatile["outputs"] = tuple(unstable)
     if scenario.outputs and not digests:
@@ -155,17 +162,34 @@ def _too_long(history: History) -> Iterator[str]:
     )
 
 
-def _differences(one: Sequence[Identity], two: Sequence[Identity]) -> Iterator[str]:
+def _differences(
+    one: Sequence[Identity], two: Sequence[Identity], outside: Sequence[str]
+) -> Iterator[str]:
+    """How the effects of a later run differ, and why that is: state that it found ``outside`` of
+    its work folder, or chance.
+    """
     first, second = Counter(one), Counter(two)
     if first == second:
         return
     only = [*(first - second), *(second - first)]
     names = ", ".join(sorted({identity.operation for identity in only}))
-    yield (
+    more = f" and {len(outside) - SHOWN} more" if len(outside) > SHOWN else ""
+    files = ", ".join(outside[:SHOWN]) + more
+    keep = (
+        "each run gets a work folder of its own, so keep state there, in {state} "
+        "(--env HOME='{state}', or an option of the task), or remove it before each run"
+    )
+    if not two:
+        where = f"at {files}" if files else "where no traced call shows it"
+        yield f"the second baseline run did nothing: the first one left its state {where}; {keep}"
+        return
+    found = (
         f"two undisturbed runs do not have the same effects: {sum((first - second).values())} only "
         f"in the first, {sum((second - first).values())} only in the second ({names}); "
-        "give the task its randomness from CHAOSKIT_SEED, or name identity= in the scenario"
     )
+    seed = "give the task its randomness from CHAOSKIT_SEED, or name identity= in the scenario"
+    left = f"the task leaves state at {files}: {keep}; if it is chance that differs, "
+    yield found + (left if files else "") + seed
 
 
 def _digests(runs: Sequence[History]) -> tuple[dict[str, str], list[str]]:

@@ -80,8 +80,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fingerprint(self) -> str:
-        """Eight hex digits that stay the same as long as the fault is the same."""
-        text = f"{self.kind}|{self.operation}|{self.subject}"
+        """Eight hex digits that stay the same as long as the fault is the same.
+
+        Whether a missing last effect is a loss or a false success depends on how much a run shows
+        of the task's records, so both have the same.
+        """
+        kind = "lost_effect" if self.kind == "false_success" else self.kind
+        text = f"{kind}|{self.operation}|{self.subject}"
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

@@ -25,6 +25,7 @@ from chaoskit.campaign.workers import Inline
 from chaoskit.model.errors import UsageError
 from chaoskit.model.token import CommandSpec, Target
 from chaoskit.reporting.summary import Summary, summarize
+from chaoskit.trace.abi import this_abi
 
 ROOT = Path(__file__).resolve().parents[2]
 BROKEN = ROOT / "scenarios" / "broken"
@@ -161,6 +162,17 @@ def test_one_point_can_be_chosen(tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
+def test_the_first_process_alone_is_killed_where_nobody_knows_of_others(tmp_path: Path) -> None:
+    """Without system calls nothing tells how many there are; with them a lone one is refused."""
+    target = scenario("broken/acked_by_parent")
+    summary = campaign(tmp_path, target, mechanisms=("windows",), kill="leader", max_points=2)
+    assert summary.kills == summary.trials == 2
+    if this_abi() is not None:
+        alone = scenario("broken/record_before_effect")
+        with pytest.raises(UsageError, match="one process only"):
+            campaign(tmp_path, alone, mechanisms=("calls", "windows"), kill="leader")
+
+
 def test_any_executor_will_do(tmp_path: Path) -> None:
     """A campaign on a plain concurrent.futures executor finds what local workers find."""
     options = Options(

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from chaoskit.checkers.check import judge
 from chaoskit.explore.survey import expect
 from chaoskit.model.effects import Effect
-from chaoskit.model.events import How
+from chaoskit.model.events import How, TraceNoted
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.schedule import Schedule
+from chaoskit.trace import OUTSIDE
 from tests.checkers.builder import Story, charge, judged, mail, row, teaches, undisturbed
 
 PLAIN = Scenario(command=("task",))
@@ -222,6 +223,37 @@ def test_two_different_problems_are_both_told() -> None:
     """A survey that fails and does not repeat says so in two sentences."""
     found = surveyed(undisturbed(ADA, BOB), Story().starts().does(ADA).ends(1))
     assert len(found.problems) == 2
+
+
+def outside(story: Story, *paths: str) -> Story:
+    """The tracer noted changes of these files before the run ended."""
+    for path in paths:
+        story._add(TraceNoted(1, OUTSIDE, path))
+    return story.ends()
+
+
+def test_a_second_run_that_does_nothing_is_told_where_the_state_is() -> None:
+    """The files outside of the work folder that the tracer saw, and not that chance decides."""
+    first = outside(
+        Story().starts().does(ADA, BOB), "/home/x", "/home/x/.job/d1", "/home/x/.job/d2"
+    )
+    [problem] = surveyed(first, undisturbed()).problems
+    assert "the second baseline run did nothing" in problem
+    assert "left its state at /home/x/.job/d1, /home/x/.job/d2;" in problem
+    assert "CHAOSKIT_SEED" not in problem
+    [untraced] = surveyed(undisturbed(ADA), undisturbed()).problems
+    assert "did nothing" in untraced
+    assert "where no traced call shows it" in untraced
+
+
+def test_runs_that_differ_name_the_files_outside_before_chance() -> None:
+    """Where there are such files; else chance alone is left."""
+    first = outside(Story().starts().does(ADA, BOB), "/a", "/b", "/c", "/d", "/e")
+    [problem] = surveyed(first, undisturbed(ADA)).problems
+    assert "leaves state at /a, /b, /c and 2 more" in problem
+    assert problem.index("{state}") < problem.index("CHAOSKIT_SEED")
+    [chance] = surveyed(undisturbed(ADA, BOB), undisturbed(ADA)).problems
+    assert "{state}" not in chance
 
 
 # Order.

@@ -68,6 +68,15 @@ def test_a_fingerprint_does_not_know_the_evidence(
     assert told.fingerprint == FINDING.fingerprint
 
 
+def test_a_loss_at_the_end_has_one_fingerprint() -> None:
+    """A replay that sees less of the task's records than the campaign did finds the same fault."""
+    lost, false = (
+        finding(kind, "email.send", "to=ada", ("", "", ""))
+        for kind in ("lost_effect", "false_success")
+    )
+    assert lost.fingerprint == false.fingerprint
+
+
 def test_a_fingerprint_is_the_same_on_every_machine() -> None:
     """It stands in stored tokens, so it may not change from one process or version to the next."""
     assert FINDING.fingerprint == "bcaede07"
