@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import stat
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -67,15 +66,6 @@ class View:
         """Let the task see what these upper layers hold."""
         await self._launching.cover(labels)
 
-    def written(self) -> list[str]:
-        """Every file that is in an upper layer, by its path as the task sees it; sorted."""
-        found: list[str] = []
-        for at, label in self._places.items():
-            top = str(self.folders[label])
-            for folder, _, names in os.walk(top):
-                found += [f"{at}{folder.removeprefix(top)}/{name}" for name in names]
-        return sorted(found)
-
     def run(self, deed: Callable[[], object]) -> None:
         """Call ``deed`` in a process of its own that sees what the task sees.
 
@@ -123,11 +113,6 @@ class View:
                 error = ctypes.get_errno()
                 raise OSError(error, os.strerror(error), path)
         os.chdir(here)
-
-
-def is_whiteout(mode: int, device: int) -> bool:
-    """Whether an entry of an upper layer says that there is no such file."""
-    return stat.S_ISCHR(mode) and device == 0
 
 
 WORK = f"{HOME}/state"
