@@ -49,13 +49,8 @@ WHATS: dict[type, int] = {
     FaultLanded: 8,
     EndStated: 9,
     TraceNoted: 10,
-<<<<<<< HEAD
     StateObserved: 11,
-=======
-    ResumeBounded: 11,
-    StateObserved: 12,
-    EventsLeftOut: 13,
->>>>>>> oracle
+    EventsLeftOut: 12,
 }
 """What a row is, as a number; `assets/words.js` has the same table."""
 
@@ -230,16 +225,9 @@ def _words_of_the_task(body: Body) -> Iterator[str]:
     elif isinstance(body, TraceNoted):
         yield f"noted: {body.what}"
         yield plain(body.detail)
-<<<<<<< HEAD
-=======
-    elif isinstance(body, ResumeBounded):
-        yield "followed no further" if not body.followed else "need not be followed any further"
-        yield "the world is that of the undisturbed run, or the verdict is certain"
-        yield "" if body.followed else "what comes next is the rest of the undisturbed run"
     elif isinstance(body, EventsLeftOut):
         yield f"no more than {body.limit:,} events are kept"
         yield f"{body.most:,} are {plain(body.what)}"
->>>>>>> oracle
     elif isinstance(body, StateObserved):
         yield "the outputs that it leaves"
         yield from (f"{plain(path)}: {digest[:16]}" for path, digest in body.digests.items())
