@@ -36,7 +36,7 @@ from chaoskit.campaign.sharding import (
     share_of,
 )
 from chaoskit.campaign.soaking import Soaking, soak_of
-from chaoskit.campaign.starting import survey_of
+from chaoskit.campaign.starting import refuse_unstartable, survey_of
 from chaoskit.campaign.store import (
     CLOSED,
     NO_VIEW,
@@ -56,7 +56,7 @@ from chaoskit.explore.plan import (
 )
 from chaoskit.explore.sampling import sample
 from chaoskit.explore.survey import expect
-from chaoskit.model.errors import ScenarioError, UsageError
+from chaoskit.model.errors import UsageError
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.points import Point
@@ -416,7 +416,7 @@ class _Campaign:
             loose = frozenset(loose_of(self._store))
             judgement = judged(history, self._expectation, schedule, self._options, loose)
         if any(finding.kind == "stuck" for finding in judgement.findings):
-            _refuse_unstartable(History.decode(result.history), schedule)
+            refuse_unstartable(History.decode(result.history), schedule)
         trial = StoredTrial(
             str(schedule),
             wave,
@@ -490,14 +490,3 @@ def _done(future: Future[bytes]) -> Done:
 
 def _histories(done: Done) -> list[History]:
     return [History.decode(result.history) for result in done.results]
-
-
-def _refuse_unstartable(history: History, schedule: Schedule) -> None:
-    """A command that resumes nothing because there is no such program is no fault of the task.
-
-    Raises:
-        ScenarioError: the last attempt could not be started, and nothing but kills came before it.
-    """
-    faults = [fault for faults in schedule.attempts for fault in faults]
-    if history.last.how == "not-started" and not any(fault.is_prelude for fault in faults):
-        raise ScenarioError(f"the task cannot be resumed: {history.last.output_tail}")

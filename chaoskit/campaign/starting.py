@@ -12,6 +12,7 @@ from chaoskit.explore.survey import expect
 from chaoskit.model.errors import ScenarioError
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
+from chaoskit.model.schedule import Schedule
 from chaoskit.trial.loading import Loaded
 
 SHOWN_MOST = 5
@@ -59,8 +60,9 @@ def _left_here(loaded: Loaded) -> str:
         return ""
     more = f" and {len(found) - SHOWN_MOST} more" if len(found) > SHOWN_MOST else ""
     return (
-        "the task called no service and left no declared output. If an earlier run has left its "
-        f"state, hide that with --clean PATH; here are {', '.join(found[:SHOWN_MOST])}{more}"
+        "there is nothing to judge by: the task called no service and left no declared output. If "
+        "an earlier run has left its state, hide that with --clean PATH; here are "
+        f"{', '.join(found[:SHOWN_MOST])}{more}"
     )
 
 
@@ -84,3 +86,14 @@ def _misplaced(loaded: Loaded) -> list[str]:
         for word in dict.fromkeys(loaded.scenario.command[1:])
         if not os.path.isabs(word) and os.path.isfile(loaded.here / word)  # a word may be too long
     ]
+
+
+def refuse_unstartable(history: History, schedule: Schedule) -> None:
+    """A command that resumes nothing because there is no such program is no fault of the task.
+
+    Raises:
+        ScenarioError: the last attempt could not be started, and nothing but kills came before it.
+    """
+    faults = [fault for faults in schedule.attempts for fault in faults]
+    if history.last.how == "not-started" and not any(fault.is_prelude for fault in faults):
+        raise ScenarioError(f"the task cannot be resumed: {history.last.output_tail}")

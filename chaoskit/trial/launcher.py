@@ -30,13 +30,11 @@ Words on the socket, one JSON object a line:
 
 from __future__ import annotations
 
-import errno
 import gc
 import json
 import os
 import select
 import selectors
-import shlex
 import signal
 import socket
 import sys
@@ -54,7 +52,7 @@ from chaoskit.trace.naming import Scope
 from chaoskit.trace.tracer import Tracer, Wishes
 from chaoskit.trial import files
 from chaoskit.trial.overlay import Overlays, drop_rights
-from chaoskit.trial.runners import PR_SET_PDEATHSIG, multiply, prctl
+from chaoskit.trial.runners import END, PR_SET_PDEATHSIG, execute, multiply, prctl
 from chaoskit.trial.task_modules import Task, load_task, modules_of
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -67,9 +65,6 @@ _WALL = 0x40000000 if sys.platform == "linux" else 0
 
 _ROUNDS_MAX, _ROUND_S = 2000, 0.002
 """How often, and how long apart, the last processes of a task are looked for."""
-
-_END = b"\0"
-"""After what a runner says of why it cannot begin."""
 
 _TRACED = b"t"
 """What a child is told before it begins, where somebody follows its calls."""
@@ -254,9 +249,9 @@ class Launcher:
             traced = False
         if shift_ns and not traced:
             os.environ[SHIFT_VARIABLE] = f"{shift_ns / 1e9:.9f}"
-            os.write(failure, UNMOVED.encode() + _END)
+            os.write(failure, UNMOVED.encode() + END)
         if argv is not None:
-            _execute([str(word) for word in _list(argv)], failure)
+            execute([str(word) for word in _list(argv)], failure)
         os.close(failure)
         return load_task(*self._source, str(message["change"]))
 
@@ -304,7 +299,7 @@ class Launcher:
 
     def _understood(self, said: bytes) -> str:
         """What runners have said before they began; the first one's failure is enough."""
-        words = [word.decode(errors="replace") for word in said.split(_END)]
+        words = [word.decode(errors="replace") for word in said.split(END)]
         if UNMOVED in words:
             self._say({"noted": UNMOVED, "detail": ""})
         return next((word for word in words if word not in {"", UNMOVED}), "")
@@ -430,45 +425,6 @@ def _filter_code(wished: object, shift_ns: int) -> bytes:
         skip_sleeps=bool(words.get("skip_sleeps")),
         clock=bool(shift_ns),
     )
-
-
-def _execute(argv: list[str], failure: int) -> None:
-    """Replace this process by the command, or say on ``failure`` why not."""
-    os.set_inheritable(failure, False)
-    try:
-        os.execvpe(argv[0], argv, os.environ)  # noqa: S606
-    except OSError as error:
-        said = f"{argv[0]}: {error.strerror}{_hint(argv[0], error)}"
-        os.write(failure, said.encode(errors="backslashreplace") + _END)
-    os._exit(127)
-
-
-def _hint(program: str, error: OSError) -> str:
-    """What to do about a program that cannot be executed."""
-    if "/" not in program:
-        return " (no such program on PATH)" if error.errno == errno.ENOENT else ""
-    if not os.path.lexists(program):
-        where = "a relative path is looked for from the task's working directory"
-        return "" if program.startswith("/") else f" ({where})"
-    if os.path.isdir(program):
-        return " (it is a folder)"
-    if error.errno == errno.ENOEXEC:
-        return " (a script needs a first line that names its interpreter, as in #!/bin/sh)"
-    if error.errno == errno.EACCES and not os.access(program, os.X_OK):
-        return f" (it is not executable: chmod +x {shlex.quote(program)})"
-    interpreter = _interpreter(program)
-    return f" (its first line names the interpreter {interpreter!r})" if interpreter else ""
-
-
-def _interpreter(program: str) -> str:
-    """What the first line of a script names, also a carriage return at its end."""
-    try:
-        with open(program, "rb") as file:
-            line = file.read(256).split(b"\n")[0]
-    except OSError:
-        return ""
-    words = line[2:].split(b" ") if line.startswith(b"#!") else []
-    return next((os.fsdecode(word) for word in words if word), "")
 
 
 def _list(value: object) -> list[object]:

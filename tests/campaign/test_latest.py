@@ -102,7 +102,7 @@ def test_a_campaign_that_is_locked_is_not_called_damaged(
     with closing(sqlite3.connect(made.folder / store.FILE)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(UsageError, match="is locked by another program") as refused:
+        with pytest.raises(UsageError, match="another program has locked it") as refused:
             Store(made.folder)
         assert not isinstance(refused.value, FormatError)
     with Store(made.folder) as again:

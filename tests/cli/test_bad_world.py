@@ -13,7 +13,7 @@ import pytest
 from chaoskit.campaign.store import FILE
 from chaoskit.model.errors import UsageError
 from chaoskit.reporting.files import check_file, check_folder, write_text
-from chaoskit.trial.launcher import _hint
+from chaoskit.trial.runners import _hint
 from tests.campaign.small_task import small_task
 from tests.reporting.conftest import campaign
 
