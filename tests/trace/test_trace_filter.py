@@ -17,7 +17,10 @@ NUMBERS = range(1024)
 """Linux has some 470 calls; further numbers must not matter either."""
 
 SLEEPS = ("nanosleep", "clock_nanosleep")
-DEPENDS = ("open", "openat", "mmap", "mprotect", "pkey_mprotect", "socket")
+SHARES = {"shmget": 2, "semget": 2, "msgget": 1, "mq_open": 1}
+"""Calls that make an object that outlives a process, and the argument that says so."""
+
+DEPENDS = ("open", "openat", "mmap", "mprotect", "pkey_mprotect", "socket", *SHARES)
 """Calls of which the arguments decide."""
 
 O_RDONLY, O_WRONLY, O_RDWR, O_CREAT, O_EXCL, O_TRUNC, O_APPEND = 0, 1, 2, 0o100, 0o200, 0o1000, 8
@@ -78,6 +81,15 @@ def test_arguments_of_other_calls_do_not_matter(abi: Abi) -> None:
     everything = dict.fromkeys(range(6), (1 << 64) - 1)
     for number in set(NUMBERS) - special:
         assert verdict(code, abi.audit, number, everything) == verdict(code, abi.audit, number)
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_only_who_makes_a_shared_object_is_stopped(abi: Abi, name: str) -> None:
+    """Not who looks for one that is there: the flag is IPC_CREAT, or O_CREAT."""
+    made = 0o100 if name == "mq_open" else 0o1000
+    for flags, expected in ((0, ALLOW), (made, TRACE), (made | 0o600, TRACE), (0o600, ALLOW)):
+        told = verdict(program(abi), abi.audit, abi.numbers[name], {SHARES[name]: flags})
+        assert told == (expected, 0)
 
 
 @pytest.mark.parametrize(

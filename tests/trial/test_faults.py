@@ -493,7 +493,9 @@ def test_of_several_that_cannot_be_started_one_reason_is_given(run_task: RunTask
     """And the trial ends with it."""
     (history,) = run_task(CommandSpec(command=("no-such-program",)), ["resumers:4"])
     assert ends(history) == ["1 not-started 127"]
-    assert said(history, 1) == ["no-such-program: No such file or directory"]
+    assert said(history, 1) == [
+        "no-such-program: No such file or directory (no such program on PATH)"
+    ]
 
 
 # What cannot be done together.
