@@ -1,7 +1,8 @@
 """Runs a program where the kernel denies what tracing needs: ``python denied.py WHAT PROGRAM …``.
 
 It puts itself under a small seccomp filter of its own (for good, and for all that it starts) and
-becomes the program. ``WHAT`` is ptrace, or filters: no further seccomp filter may be installed.
+becomes the program. ``WHAT`` is ptrace, mount, unshare, or filters: no further seccomp filter may
+be installed.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import sys
 from chaoskit.trace.filter import _op, install
 
 NUMBERS = {
-    "x86_64": {"ptrace": 101, "prctl": 157, "seccomp": 317},
-    "aarch64": {"ptrace": 117, "prctl": 167, "seccomp": 277},
+    "x86_64": {"ptrace": 101, "prctl": 157, "mount": 165, "unshare": 272, "seccomp": 317},
+    "aarch64": {"ptrace": 117, "prctl": 167, "mount": 40, "unshare": 97, "seccomp": 277},
 }
 """The machines on which calls can be traced at all."""
 
@@ -30,8 +31,8 @@ def code(what: str) -> bytes:
     numbers = NUMBERS[platform.machine()]
     deny = _op(_RETURN, _DENY)
     operations = [_op(_LOAD, _NUMBER)]
-    if what == "ptrace":
-        operations += [_op(_EQUAL, numbers["ptrace"], 0, 1), deny]
+    if what != "filters":
+        operations += [_op(_EQUAL, numbers[what], 0, 1), deny]
     else:
         operations += [_op(_EQUAL, numbers["seccomp"], 0, 1), deny]
         operations += [_op(_EQUAL, numbers["prctl"], 0, 3), _op(_LOAD, _FIRST_ARGUMENT)]

@@ -17,6 +17,8 @@ from chaoskit.trial.loading import Loaded
 
 SHOWN_MOST = 5
 
+_ELSEWHERE = "run this from the folder where the run was made"
+
 
 def survey_of(runs: Sequence[History], loaded: Loaded, *, again: bool = False) -> Expectation:
     """What undisturbed runs teach; where they fail for a file's sake, that too.
@@ -39,7 +41,8 @@ def survey_of(runs: Sequence[History], loaded: Loaded, *, again: bool = False) -
     if not any(_failed(history) for history in runs):
         left = "" if expectation.evidence or expectation.problems else _left_here(loaded)
         return msgspec.structs.replace(expectation, problems=(left,)) if left else expectation
-    problems = (*expectation.problems, *_misplaced(loaded))
+    elsewhere = [_ELSEWHERE] if again and loaded.typed else []
+    problems = (*expectation.problems, *_misplaced(loaded), *elsewhere)
     return msgspec.structs.replace(expectation, problems=problems)
 
 
@@ -48,7 +51,7 @@ def _where(loaded: Loaded) -> str:
     program = loaded.scenario.command[0] if loaded.scenario.command else ""
     if loaded.file is not None or "/" not in program or os.path.isabs(program):
         return ""
-    return f"; {program} is a relative path: run this from the folder where the run was made"
+    return f"; {program} is a relative path: {_ELSEWHERE}"
 
 
 def _left_here(loaded: Loaded) -> str:

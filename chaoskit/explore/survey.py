@@ -25,6 +25,12 @@ Volatile = dict[str, tuple[str, ...]]
 SHOWN = 3
 """Files outside of the work folder that a reason names."""
 
+KEEP = (
+    "each run gets a work folder of its own, so keep state there, in {state} "
+    "(--env HOME='{state}', or an option of the task), or remove it before each run"
+)
+"""What a task that keeps state elsewhere is told, where that is not put back."""
+
 _SYNC = re.compile(r"(fsync|fdatasync|sync|syncfs|sync_file_range|msync)\b")
 
 
@@ -51,9 +57,10 @@ def expect(first: History, second: History, scenario: Scenario, *later: History)
     if unstable:
         volatile["outputs"] = tuple(unstable)
     if scenario.outputs and not digests:
+        kept = f"; the task leaves state at {_some(outside)}: {KEEP}" if outside else ""
         problems.append(
             f"outputs={list(scenario.outputs)} matched no file that stays the same: "
-            "nothing to compare"
+            f"nothing to compare{kept}"
         )
     return Expectation(
         effects=tuple(expected[0]),
@@ -162,6 +169,11 @@ def _too_long(history: History) -> Iterator[str]:
     )
 
 
+def _some(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    return ", ".join(paths[:SHOWN]) + more
+
+
 def _differences(
     one: Sequence[Identity], two: Sequence[Identity], outside: Sequence[str]
 ) -> Iterator[str]:
@@ -173,22 +185,17 @@ def _differences(
         return
     only = [*(first - second), *(second - first)]
     names = ", ".join(sorted({identity.operation for identity in only}))
-    more = f" and {len(outside) - SHOWN} more" if len(outside) > SHOWN else ""
-    files = ", ".join(outside[:SHOWN]) + more
-    keep = (
-        "each run gets a work folder of its own, so keep state there, in {state} "
-        "(--env HOME='{state}', or an option of the task), or remove it before each run"
-    )
+    files = _some(outside)
     if not two:
         where = f"at {files}" if files else "where no traced call shows it"
-        yield f"the second baseline run did nothing: the first one left its state {where}; {keep}"
+        yield f"the second baseline run did nothing: the first one left its state {where}; {KEEP}"
         return
     found = (
         f"two undisturbed runs do not have the same effects: {sum((first - second).values())} only "
         f"in the first, {sum((second - first).values())} only in the second ({names}); "
     )
     seed = "give the task its randomness from CHAOSKIT_SEED, or name identity= in the scenario"
-    left = f"the task leaves state at {files}: {keep}; if it is chance that differs, "
+    left = f"the task leaves state at {files}: {KEEP}; if it is chance that differs, "
     yield found + (left if files else "") + seed
 
 

@@ -51,7 +51,7 @@ from chaoskit.trace.clock import Clock
 from chaoskit.trace.naming import Scope
 from chaoskit.trace.tracer import Tracer, Wishes
 from chaoskit.trial import files
-from chaoskit.trial.overlay import Overlays, drop_rights
+from chaoskit.trial.overlay import Overlays, drop_rights, hindrance
 from chaoskit.trial.runners import END, PR_SET_PDEATHSIG, execute, multiply, prctl
 from chaoskit.trial.task_modules import Task, load_task, modules_of
 
@@ -148,12 +148,10 @@ class Launcher:
         return None
 
     def _enter_view(self) -> None:
-        try:
-            self._overlays = found = Overlays(self._folder)
-        except OSError as refused:
-            what = f" ({refused.filename})" if refused.filename else ""
-            self._say({"view": None, "why": f"{refused.strerror}{what}"})
+        if why := hindrance(self._folder):
+            self._say({"view": None, "why": why})
             return
+        self._overlays = found = Overlays(self._folder)
         self._say(
             {
                 "view": {layer.label: layer.at for layer in found.layers},

@@ -20,6 +20,7 @@ Linux only; the standard library only, because the launcher imports it.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
 import stat
@@ -42,6 +43,7 @@ _ESCAPED = re.compile(rb"\\([0-7]{3})")
 _KERNELS = ("/proc", "/sys", "/dev")
 """Where files are not files on a disk."""
 
+_TEMPORARY = "/tmp"  # noqa: S108 - a place that is covered
 _SHARED_MEMORY, _QUEUES = "/dev/shm", "/dev/mqueue"  # noqa: S108 - places that are covered
 
 HOME = "/dev/shm/chaoskit"  # noqa: S108 - a place in the view only
@@ -82,7 +84,8 @@ class Overlays:
         """``base`` is the harness's own folder; it stays what it is.
 
         Raises:
-            OSError: this machine does not allow it.
+            OSError: this machine does not allow it; what was done until then is not undone, so
+                `hindrance` comes first.
         """
         self._base = base
         self._is_root = os.geteuid() == 0
@@ -90,7 +93,8 @@ class Overlays:
         self._generation = 0
         self._up: dict[str, int] = {}
         self.closed: list[Layer] = []
-        os.mkdir(f"{base}/view")
+        os.makedirs(f"{base}/view", exist_ok=True)
+        needed = [os.path.realpath(p) for p in (os.getcwd(), os.path.expanduser("~"), _TEMPORARY)]
         self._enter()
         _mount("none", "/", "", _MS_REC | _MS_PRIVATE)
         self._own = os.open(base, os.O_PATH | os.O_DIRECTORY)  # only a new one can be mounted here
@@ -99,6 +103,9 @@ class Overlays:
         self._store = f"/proc/self/fd/{self.descriptor}"
         self.layers = self._plan()
         self._cover_all()
+        for layer in self.closed:
+            if any(f"{path}/".startswith(f"{layer.at}/") for path in needed):
+                raise OSError(errno.EPERM, "no overlay can be mounted", layer.at)
 
     def _enter(self) -> None:
         """New namespaces; the same user and group as before in the one for users."""
@@ -271,6 +278,27 @@ def _rights(path: str) -> int:
     """What this user may do, as the bits of a mode."""
     bits = ((os.R_OK, 0o4), (os.W_OK, 0o2), (os.X_OK, 0o1))
     return sum(bit for right, bit in bits if os.access(path, right))
+
+
+def hindrance(base: str) -> str:
+    """Why there can be no overlays here, found out by a process of its own; empty: they can be."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            Overlays(base)
+        except OSError as error:
+            where = f" ({error.filename})" if error.filename else ""
+            os.write(write, f"{error.strerror}{where}".encode(errors="backslashreplace"))
+        except Exception as error:  # noqa: BLE001 - another system lacks what this is made of
+            os.write(write, str(error).encode(errors="backslashreplace"))
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        said = pipe.read().decode()
+    os.waitpid(child, 0)
+    return said
 
 
 def drop_rights() -> None:

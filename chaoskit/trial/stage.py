@@ -292,7 +292,7 @@ class Stage:
         """Without a view, where programs keep their own files: in the work folder, too."""
         if self.view is not None or os.environ.get(VIEW_VARIABLE) == "off":
             return {}
-        home = f"{self.workspace.home}/home"
+        home = f"{self.workspace.home}/.home"
         temporary = os.path.join(home, "tmp")
         os.makedirs(temporary, exist_ok=True)
         names = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")

@@ -108,6 +108,8 @@ def _target(options: Options) -> list[str]:
         words += ["--outputs", pattern]
     if spec.contract:
         words += ["--contract", ",".join(f"{k}={v}" for k, v in spec.contract.items())]
-    for behaviour in spec.behaviours:
-        words += ["--behaviour", behaviour]
+    several = {"--behaviour": spec.behaviours, "--allow": spec.allow, "--clean": spec.clean}
+    for option, values in several.items():
+        for value in values:
+            words += [option, value]
     return [*words, "--", *spec.command]
