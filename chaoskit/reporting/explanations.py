@@ -197,7 +197,7 @@ os.remove("run.lock")                 # never reached""",
     ),
     "diverged_state": Explanation(
         "The effects are right, and the files that the task leaves are not those of an undisturbed "
-        "run: a step of several writes was left half applied.",
+        "run: a step of several writes was left half applied, or was applied once more.",
         """\
 with open("out.csv", "a") as out:
     for row in rows[load("rows"):]:

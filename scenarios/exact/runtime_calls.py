@@ -1,7 +1,7 @@
 """Forty charges as steps of `chaoskit.runtime`, each with the key that the runtime keeps for it.
 
-    chaoskit run --depth 2 --resumes bounded scenarios/exact/runtime_calls.py     some minutes
-    chaoskit run --depth 2 scenarios/exact/runtime_calls.py                       an hour
+    chaoskit run scenarios/exact/runtime_calls.py               a kill at every point: some minutes
+    chaoskit run --depth 2 scenarios/exact/runtime_calls.py     and another one: more than an hour
 
 Two kills at any two moments must not charge anybody twice.
 """
