@@ -39,6 +39,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     be large. ``plan`` is the file with all schedules of the wave, for those who run them from
     snapshots. ``trace``: every call is told of, ``lines``: every line of a Python task;
     ``resume_after_s``: so long after each kill the task is resumed.
+    ``check``: those of them that are run by a real kill too, if they are found right.
     ``record``: only look at the first attempt, for which states are equal.
     ``locate``: only see which line of the task is running at these points.
     ``keep`` names the folder for each trial's artefacts, should it fail. ``take``: only so many
@@ -50,6 +51,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     schedules: tuple[str, ...] = ()
     expectation: str = ""
     plan: str = ""
+    check: tuple[str, ...] = ()
     timeout_s: float | None = None
     locate: tuple[str, ...] = ()
     trace: bool = False
@@ -177,14 +179,16 @@ class Session:
         darkroom = self._darkroom_for(job, supervisor, expectation)
         if job.record:
             return Done(worlds=await darkroom.record())
-        return Done(results=tuple([await darkroom.trial(s, keep) for s in schedules]))
+        check = set(job.check)
+        trials = [await darkroom.trial(s, keep, check=str(s) in check) for s in schedules]
+        return Done(results=tuple(trials))
 
     def _darkroom_for(self, job: Job, supervisor: Supervisor, expectation: Expectation) -> Darkroom:
         """The snapshots that belong to this job's plan."""
         if self._darkroom is None or self._darkroom[0] != job.plan:
             texts = msgspec.json.decode(Path(job.plan).read_bytes(), type=list[str])
             schedules = [parse_schedule(text) for text in texts]
-            self._darkroom = job.plan, Darkroom(supervisor, schedules, expectation, job.seed)
+            self._darkroom = job.plan, Darkroom(supervisor, schedules, expectation)
         return self._darkroom[1]
 
     async def _ready(self, job: Job) -> Supervisor:

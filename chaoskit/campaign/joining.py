@@ -105,6 +105,7 @@ def _check(parts: Sequence[_Part]) -> None:
             )
         _check_plans(first, other)
     _check_shares(parts)
+    _check_copies(parts)
 
 
 def _why(one: _Part, other: _Part) -> str:
@@ -119,6 +120,17 @@ def _why(one: _Part, other: _Part) -> str:
     if differ:
         return f"{', '.join(differ)} differ; run them with the same words but for --shard"
     return "the files of the task differ; run them from the same commit"
+
+
+def _check_copies(parts: Sequence[_Part]) -> None:
+    """See that no shard used snapshots that another one has seen refuted."""
+    refuted = next((part for part in parts if part.store.get(REFUTED)), None)
+    trusting = next((p for p in parts if any(not t.real for t in p.store.trials())), None)
+    if refuted is not None and trusting is not None:
+        raise UsageError(
+            f"{trusting} used snapshots, and {refuted} found them wrong "
+            f"({refuted.store.get(REFUTED)}): run all shards again with --no-snapshots"
+        )
 
 
 def _check_plans(one: _Part, other: _Part) -> None:

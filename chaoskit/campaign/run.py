@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Container, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from pathlib import Path
 
@@ -50,6 +50,7 @@ from chaoskit.campaign.trials import Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
 from chaoskit.checkers.comparison import counted
+from chaoskit.explore.classes import representatives, unchecked
 from chaoskit.explore.plan import (
     next_wave,
     noted,
@@ -162,6 +163,8 @@ class _Campaign:
 
     def _explore(self, wave: list[Schedule]) -> Iterator[CampaignEvent]:
         """The waves; and again by real kills, if these are seen to refute a snapshot."""
+        if self._store.get(REFUTED) and any(not t.real for t in self._store.trials()):
+            self._give_up_snapshots(self._why_real)  # it was interrupted before it could
         yield from self._waves(wave)
         refuted = self._store.get(REFUTED)
         if not refuted or self._why_real:
@@ -321,27 +324,50 @@ class _Campaign:
             (place, schedule) for place, schedule in mine if str(schedule) not in self._known
         ]
         yield WaveStarted(number, len(mine), len(mine) - len(waiting))
-        batches = self._batches(number, waiting)
+        check = representatives([schedule for _, schedule in mine], self._options.seed)
+        for trial in self._run_batches(number, self._batches(number, waiting), check):
+            yield TrialDone(trial)
+        for _ in self._run_batches(number, singles(self._unchecked(number)), None):
+            pass  # it was counted already; what a real kill says takes its place
+        self._why = self._why or why
+
+    def _run_batches(
+        self, number: int, batches: list[Batch], check: Container[Schedule] | None
+    ) -> Iterator[StoredTrial]:
+        """Run trials of a wave, as long as nothing stands against it; ``check``: those that a real
+        kill looks at too, where they are found right; None: all.
+        """
         batches.reverse()
-        running: dict[Future[bytes], list[tuple[int, Schedule]]] = {}
+        running: dict[Future[bytes], Batch] = {}
         while batches or running:
             while batches and len(running) < self._at_once and not self._out_of_time():
                 batch = batches.pop()
-                running[self._submit(self._trials(number, batch))] = batch
+                further = [s for _, s in batch if check is None or s in check]
+                running[self._submit(self._trials(number, batch, further))] = batch
             if not running:
                 self._why = self._time_limit
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 batch, done = running.pop(future), _done(future)
-                refuted = next((r.refuted for r in done.results if r.refuted), "")
-                if refuted and not self._in_vain:
-                    self._store.put(REFUTED, refuted)
+                for (position, schedule), result in zip(batch, done.results, strict=True):
+                    yield self._book(number, position, schedule, result)
+                if self._in_vain:
                     batches.clear()
                     for queued in [other for other in running if other.cancel()]:
                         del running[queued]
-                for (position, schedule), result in zip(batch, done.results, strict=True):
-                    yield TrialDone(self._book(number, position, schedule, result))
-        self._why = why
+
+    def _unchecked(self, number: int) -> Batch:
+        """One trial of each class of which no real kill has looked at a copy that was right."""
+        if self._why_real or self._in_vain:
+            return []
+        right = [
+            (parse_schedule(t.schedule), t)
+            for t in self._store.trials()
+            if t.wave == number and t.judgement.verdict == "VALID" and t.world
+        ]
+        places = {schedule: trial.position for schedule, trial in right}
+        chosen = unchecked((schedule, trial.real) for schedule, trial in right)
+        return [(places[schedule], schedule) for schedule in chosen]
 
     @property
     def _at_once(self) -> int:
@@ -429,15 +455,25 @@ class _Campaign:
         )
         self._store.put_trial(trial, result.history)
         take_note(self._store, result.history)
+        self._doubt_copies(result)
         self._store.put("seconds", f"{self._seconds():.3f}")
         return trial
 
-    def _trials(self, wave: int, batch: Sequence[tuple[int, Schedule]]) -> Job:
+    def _doubt_copies(self, result: Result) -> None:
+        """See whether a trial shows that copies of this task's world are not the whole of it."""
+        if self._why_real or self._in_vain:
+            return
+        why = result.refuted or _why_not_restored([History.decode(result.history)])
+        if why:
+            self._store.put(REFUTED, why)
+
+    def _trials(self, wave: int, batch: Batch, check: Iterable[Schedule] = ()) -> Job:
         return msgspec.structs.replace(
             self._surveys(),
             schedules=tuple(str(schedule) for _, schedule in batch),
             expectation=str(self._store.expectation_file),
             plan=self._plan_file,
+            check=tuple(map(str, check)),
             trace="calls" in self._options.mechanisms and wave < self._options.depth,
             lines="lines" in self._options.mechanisms and wave < self._options.depth,
             keep=tuple(str(self._store.artefacts(wave, position)) for position, _ in batch),

@@ -6,8 +6,9 @@ Points with equal worlds share one resume.
 
 Two guards keep it honest. Every failure (the same findings by the same kind of fault) is shown once
 more by a real kill, whose result is the one that counts. Of every class of points one trial that
-was found right is run by a real kill as well. Where a copy disagrees with real kills that agree
-among themselves, the snapshots are refuted: the campaign begins again by real kills.
+was found right is run by a real kill as well (`chaoskit.explore.classes`). Where a copy disagrees
+with real kills that agree among themselves, the snapshots are refuted: the campaign begins again by
+real kills.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import msgspec
 
 from chaoskit.campaign.repeating import REPEATS, like, summed
 from chaoskit.checkers.check import judge
-from chaoskit.explore.classes import class_of, representatives
 from chaoskit.explore.landed import found_nothing
 from chaoskit.model.events import Event, FaultLanded, renumbered
 from chaoskit.model.expectation import Expectation
@@ -126,24 +126,23 @@ class Darkroom:
         supervisor: Supervisor,
         schedules: Sequence[Schedule],
         expectation: Expectation,
-        seed: int,
     ) -> None:
-        """``schedules`` are all of a wave; ``seed`` picks those that real kills check."""
+        """``schedules`` are all of a wave."""
         self._supervisor = supervisor
         self._plan = plan_of(schedules)
         self._expectation = expectation
         self._albums: dict[Schedule, Album] = {}
         self._twins: dict[tuple[bytes, int], _Twin] = {}
         self._confirmed: set[tuple[str, frozenset[str]]] = set()
-        self._sample = representatives(schedules, seed)
-        self._unchecked: set[str] = set()
 
-    async def trial(self, schedule: Schedule, keep: Keep) -> Result:
+    async def trial(self, schedule: Schedule, keep: Keep, *, check: bool = False) -> Result:
         """Run ``schedule`` from a snapshot if that can be done, by real kills otherwise.
 
         Args:
             schedule: the faults.
             keep: see `Keep`.
+            check: run it by a real kill too, if it is found right. The first one of each failure
+                always is.
         """
         supervisor, expectation = self._supervisor, self._expectation
         snapshot = await self._snapshot(schedule)
@@ -164,24 +163,10 @@ class Darkroom:
             world=snapshot.world.hex(),
             shared=twin is not None,
         )
-        if not self._is_to_be_checked(schedule, judgement):
-            return result
-        return await self._checked(schedule, judgement, result, keep)
-
-    def _is_to_be_checked(self, schedule: Schedule, judgement: Judgement) -> bool:
-        """Whether a real kill looks at a trial, too: one of each failure, and one that was found
-        right of each class of points.
-        """
-        if judgement.verdict != "VALID":
-            if schedule in self._sample:
-                self._unchecked.add(class_of(schedule))  # another one of its class, then
-            return _failure(schedule, judgement) not in self._confirmed
-        if schedule in self._sample:
-            return True
-        if (name := class_of(schedule)) in self._unchecked:
-            self._unchecked.discard(name)
-            return True
-        return False
+        right = judgement.verdict == "VALID"
+        if check if right else _failure(schedule, judgement) not in self._confirmed:
+            return await self._checked(schedule, judgement, result, keep)
+        return result
 
     async def _checked(
         self, schedule: Schedule, judgement: Judgement, result: Result, keep: Keep

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from chaoskit.model.points import CallPoint, CrossingPoint, Point, WindowPoint
 from chaoskit.model.schedule import Schedule
@@ -40,6 +40,22 @@ def _kind_of(point: Point) -> str:
             return _DIGITS.sub("0", point.name)
         case _:
             return "a time"
+
+
+def unchecked(found: Iterable[tuple[Schedule, bool]]) -> list[Schedule]:
+    """One trial of each class of which none was checked.
+
+    Args:
+        found: the trials that were found right; and whether a real kill has said so.
+    """
+    first: dict[str, Schedule] = {}
+    checked = set()
+    for schedule, real in found:
+        name = class_of(schedule)
+        first.setdefault(name, schedule)
+        if real:
+            checked.add(name)
+    return [schedule for name, schedule in first.items() if name not in checked]
 
 
 def representatives(schedules: Sequence[Schedule], seed: int) -> frozenset[Schedule]:

@@ -33,8 +33,9 @@ class Scenario:
         inputs: makes the task's inputs, any JSON value, from the seed; written to a file that
             ``CHAOSKIT_INPUTS`` names.
         prepare: fills the work folder before the first attempt: ``prepare(folder, seed)``.
-        outputs: glob patterns in the work folder; what they match must end up as it does in an
-            undisturbed run.
+        outputs: glob patterns of files; what they match must end up as it does in an undisturbed
+            run. They are relative to the folder in which the task runs, or begin with ``~/``,
+            ``/`` or ``state:`` (the work folder).
         tables: SQL that makes the database's tables, so that each row is booked as it is written.
         contract: per operation pattern, how often an effect may happen; exactly once by default.
         identity: per operation, the fields that make an effect the same business fact; by default
@@ -100,6 +101,8 @@ class Scenario:
             )
             if isinstance(getattr(self, name), str)
         )
+        if not isinstance(self.outputs, str):
+            found.extend(filter(None, map(_unmatchable, self.outputs)))
         if not isinstance(self.schedules, str):
             found.extend(filter(None, map(_unreadable, self.schedules)))
         found.extend(
@@ -127,6 +130,16 @@ class Scenario:
 
 
 _REACHED = re.compile(r"[/@].+|[^/@:\s]+:(\*|[0-9]{1,5})|\[[0-9a-fA-F:.]+\]:(\*|[0-9]{1,5})")
+
+
+def _unmatchable(pattern: str) -> str:
+    """What is wrong with a pattern of files; nothing where it can match some."""
+    below = re.sub(r"^(state:|~/|/+)", "", pattern)
+    try:
+        next(Path("/dev/null").glob(below), None)
+    except (ValueError, IndexError):
+        return f"outputs= takes glob patterns of files, not {pattern!r}"
+    return ""
 
 
 def _unreadable(schedule: str) -> str:

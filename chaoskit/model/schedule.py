@@ -200,8 +200,13 @@ class Schedule:
 
     @property
     def copied(self) -> bool:
-        """Whether the trial can go on from a copy of the world at each of its faults."""
-        return all(len(faults) == 1 and faults[0].is_copied for faults in self.attempts)
+        """Whether the trial can go on from a copy of the world at each of its faults. A copy holds
+        what is under way of its own attempt only, so a late request is in the last one.
+        """
+        late = any(fault.is_late for faults in self.attempts[:-1] for fault in faults)
+        return not late and all(
+            len(faults) == 1 and faults[0].is_copied for faults in self.attempts
+        )
 
     @property
     def timed(self) -> bool:

@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 _CHUNK_BYTES = 1 << 20
 
@@ -80,7 +80,7 @@ def write_segments(path: str, size: int, pieces: Iterable[Segment]) -> None:
         os.close(descriptor)
 
 
-def attributes(path: str) -> tuple[tuple[str, bytes], ...]:
+def attributes(path: str, mode: int) -> tuple[tuple[str, bytes], ...]:
     """The extended attributes of a file that belong to it, and not to a security module of the
     machine, sorted by name; none where there are no such things.
     """
@@ -88,10 +88,14 @@ def attributes(path: str) -> tuple[tuple[str, bytes], ...]:
         names = os.listxattr(path, follow_symlinks=False)
     except OSError:
         return ()
+    kept = sorted(n for n in names if n.startswith(_KEPT) and not n.endswith(_DRAWN))
+    # Only who may read a file can read what users have set on it, and only these have user's.
+    readable = kept and (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
     found = []
-    for name in sorted(n for n in names if n.startswith(_KEPT) and not n.endswith(_DRAWN)):
-        with suppress(OSError):
-            found.append((name, os.getxattr(path, name, follow_symlinks=False)))
+    with lent(path, mode) if readable else nullcontext():
+        for name in kept:
+            with suppress(OSError):
+                found.append((name, os.getxattr(path, name, follow_symlinks=False)))
     return tuple(found)
 
 

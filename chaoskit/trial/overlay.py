@@ -67,17 +67,17 @@ class Layer:
 
     @property
     def label(self) -> str:
-        """Its name; without a slash."""
-        return self.at.strip("/").replace("/", "+")
+        """Its name: one of a file, with nothing in it that an option of a mount could not hold."""
+        return "@" + re.sub(r"[^\w.-]", lambda found: f"%{ord(found[0]):x};", self.at)
 
 
 class Overlays:
     """The overlays of this process, which gets its own namespaces when this is made, for good.
 
     Attributes:
-        store: leads to the folder with the upper layers, for this process and its children.
+        descriptor: leads to the folder with the upper layers, for this process and its children.
         layers: the overlays, those further out first.
-        closed: mounts that could not be covered, and can only be read.
+        closed: mounts that could not be covered, and can only be read; single files are among them.
     """
 
     def __init__(self, base: str) -> None:
@@ -140,10 +140,10 @@ class Overlays:
                 at for at in places if os.access(at, os.X_OK)
             ]  # nothing can be done in others
             places += [at for at in _open_to_all() if at not in places]
-        # A descriptor leads to what is below once it is covered.
-        found = [
-            Layer(at, f"/proc/self/fd/{os.open(at, os.O_PATH | os.O_DIRECTORY)}") for at in places
-        ]
+        found = [_layer(at) for at in places]
+        # An overlay is one of a folder, and does not show what is mounted in the one below.
+        alone = (at for at in sorted(mounts) if os.path.lexists(at) and not os.path.isdir(at))
+        self.closed = [_layer(at) for at in alone if not at.startswith(own)]
         empty = f"{self._store}/shm"
         os.makedirs(empty + HOME.removeprefix(_SHARED_MEMORY))
         os.chmod(empty, 0o1777)  # noqa: S103 - as everywhere, and nobody else is in the view
@@ -161,6 +161,8 @@ class Overlays:
                 self.layers.remove(layer)
                 self.closed.append(layer)
                 self._close(layer)
+            else:
+                self._close_within(layer)
             self._show_base(layer)
         self._renew_queues()
 
@@ -216,9 +218,7 @@ class Overlays:
         for layer in self.layers:
             if layer.label in labels:
                 self._cover(layer)
-                for inner in self.closed:
-                    if inner.at.startswith(f"{layer.at}/"):
-                        self._close(inner)
+                self._close_within(layer)
                 self._show_base(layer)
 
     def _cover(self, layer: Layer) -> None:
@@ -226,6 +226,11 @@ class Overlays:
         extra = "redirect_dir=on" if self._is_root else "userxattr"
         options = f"lowerdir={layer.lower},upperdir={upper},workdir={upper}.work,{extra}"
         _mount("overlay", layer.at, "overlay", 0, options)
+
+    def _close_within(self, layer: Layer) -> None:
+        for inner in self.closed:
+            if inner.at.startswith(f"{layer.at}/"):
+                self._close(inner)
 
     def _close(self, layer: Layer) -> None:
         """What cannot be covered can only be read."""
@@ -272,6 +277,11 @@ class Overlays:
     def lends_rights(self) -> bool:
         """Whether a process that is forked has rights that only the namespace gives it."""
         return not self._is_root and os.geteuid() != 0
+
+
+def _layer(at: str) -> Layer:
+    """What is there now; a descriptor leads to it once it is covered."""
+    return Layer(at, f"/proc/self/fd/{os.open(at, os.O_PATH)}")
 
 
 def _rights(path: str) -> int:

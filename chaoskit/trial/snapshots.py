@@ -207,7 +207,7 @@ class Camera:
             mode,
             mtime_ns=status.st_mtime_ns,
             owner=(status.st_uid, status.st_gid),
-            extras=files.attributes(path),
+            extras=files.attributes(path, mode),
         )
         if stat.S_ISDIR(mode):
             found[name] = signs, entry
@@ -285,9 +285,8 @@ def digest_of(tree: Tree, services: Iterable[bytes], began_ns: int = 0, at_ns: i
     """Equal for equal worlds: from equal ones a resume goes on alike.
 
     Times of files count as far as a task can tell worlds apart by them: which file is newer than
-    which, a time that is none of this trial's (somebody set it), and the order of magnitude of the
-    newest one's age in seconds. The times themselves differ whenever equal contents are written
-    again.
+    which, a time that is none of this trial's (somebody set it), and the order of magnitude of each
+    one's age in seconds. The times themselves differ whenever equal contents are written again.
 
     SQLite's wal-index is left out where its log is there: it holds nothing that is not in the log,
     and whoever opens the database after a crash makes it anew (sqlite.org/walformat.html, 2).
@@ -326,6 +325,6 @@ def _ranks(tree: Tree, began_ns: int, at_ns: int) -> dict[int, tuple[int, int]]:
     ranks = {}
     for place, time_ns in enumerate(times):
         drawn = began_ns <= time_ns <= at_ns
-        age_s = (at_ns - time_ns) // 1_000_000_000 if drawn and time_ns == times[-1] else 0
+        age_s = (at_ns - time_ns) // 1_000_000_000 if drawn else 0
         ranks[time_ns] = place, age_s.bit_length() if drawn else time_ns
     return ranks

@@ -288,6 +288,11 @@ class Stage:
         own = {**self.scenario.env, **self.circumstances.env}
         return self.addresses.variables({**self._homes(), **own})
 
+    def outputs(self) -> dict[str, str]:
+        """The digests of the files that must end up alike."""
+        user = self.variables().get("HOME") or os.path.expanduser("~")
+        return self.workspace.digests(self.scenario.outputs, user)
+
     def _homes(self) -> dict[str, str]:
         """Without a view, where programs keep their own files: in the work folder, too."""
         if self.view is not None or os.environ.get(VIEW_VARIABLE) == "off":

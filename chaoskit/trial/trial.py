@@ -57,7 +57,7 @@ class Trial:
                 break
         state.all_lands()
         if scenario.outputs:
-            digests = self._stage.workspace.digests(scenario.outputs)
+            digests = self._stage.outputs()
             state.recorder.add(StateObserved(digests))
         return state.recorder.history()
 

@@ -20,6 +20,8 @@ from chaoskit.trial.launching import Launching
 from chaoskit.trial.overlay import HOME
 
 _SPACES = ("user", "ipc", "mnt")
+_LINKS_MAX = 40
+"""More of them in one path are a loop, to Linux too: path_resolution(7)."""
 
 
 class View:
@@ -46,6 +48,25 @@ class View:
     def outside(self, path: str) -> Path:
         """A path of the task's, as this process can use it."""
         return Path(f"/proc/{self._launching.pid}/root{path}")
+
+    def real(self, path: str) -> str:
+        """An absolute path of the task's, with its links followed as the task follows them: one
+        that leads to an absolute path would lead this process out of the view.
+        """
+        at, left, links = "", path.split("/")[::-1], 0
+        while left:
+            part = left.pop()
+            if part == "..":
+                at = at.rpartition("/")[0]
+            elif part not in {"", "."}:
+                target = _link(self.outside(f"{at}/{part}"))
+                if target is None or links == _LINKS_MAX:
+                    at = f"{at}/{part}"
+                else:
+                    links += 1
+                    at = "" if target.startswith("/") else at
+                    left += target.split("/")[::-1]
+        return at or "/"
 
     def upper(self, path: str) -> str:
         """Where what the task wrote to an absolute path lies, if it wrote anything there."""
@@ -96,9 +117,10 @@ class View:
         os.close(write)
         with os.fdopen(read, "rb") as pipe:
             said = pipe.read().decode(errors="replace")
-        os.waitpid(child, 0)
-        if said:
-            raise HarnessError(said)
+        _, status = os.waitpid(child, 0)
+        if said or status:
+            ended = os.waitstatus_to_exitcode(status)
+            raise HarnessError(said or f"its process ended with status {ended}")
 
     def _enter(self) -> None:
         """Join the launcher's namespaces."""
@@ -113,6 +135,14 @@ class View:
                 error = ctypes.get_errno()
                 raise OSError(error, os.strerror(error), path)
         os.chdir(here)
+
+
+def _link(path: Path) -> str | None:
+    """Where a link leads; None: there is none."""
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
 
 
 WORK = f"{HOME}/state"

@@ -17,6 +17,7 @@ from chaoskit.trial.view import WORK, View
 PREFIX = "chaoskit-"
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - its folders have random names
 _FREE_BYTES_MIN = 1 << 30
+_MAGIC = set("*?[")
 _SOCKET_BYTES_MAX = 103
 """A longer path is no address of a socket: 107 bytes on Linux, 103 on macOS."""
 
@@ -99,18 +100,29 @@ class Workspace:
         except (TypeError, ValueError) as wrong:
             raise ScenarioError(f"inputs= must make a JSON value: {wrong}") from wrong
 
-    def digests(self, patterns: Sequence[str]) -> dict[str, str]:
-        """SHA-256 of every file that a pattern matches, by its path relative to the `area`.
+    def digests(self, patterns: Sequence[str], user: str) -> dict[str, str]:
+        """SHA-256 of every file that a pattern matches, by its path as the pattern gives it.
+
+        A pattern is that of a point's file: relative to where the command runs, or with ``~/``
+        (below ``user``, the task's home), ``/`` or ``state:`` in front. Links are followed as the
+        task follows them.
 
         A history is UTF-8 throughout: bytes of a name that are not stand as ``\\xff``.
         """
         found: dict[str, str] = {}
         for pattern in patterns:
-            for file in sorted(self.area.glob(pattern)):
+            start, rest = split_pattern(pattern)
+            folder = {"": self.cwd, "state:": self.home, "~/": user}.get(start, start)
+            for name in _matches(self._seen(folder), rest):
+                file = self._seen(f"{folder}/{name}")
                 if file.is_file():
-                    name = os.fsencode(file.relative_to(self.area).as_posix())
-                    found[name.decode(errors="backslashreplace")] = _digest(file)
+                    shown = os.fsencode(start + name).decode(errors="backslashreplace")
+                    found[shown] = _digest(file)
         return found
+
+    def _seen(self, path: str) -> Path:
+        """What the task finds at an absolute path, as this process can read it."""
+        return Path(path) if self._view is None else self._view.outside(self._view.real(path))
 
     def copy_state(self, folder: Path, bytes_max: int) -> bool:
         """Copy what the task wrote to ``folder``. False, and nothing done, above ``bytes_max``."""
@@ -124,6 +136,30 @@ class Workspace:
     def remove(self) -> None:
         """Remove everything."""
         files.remove(str(self.base))
+
+
+def split_pattern(pattern: str) -> tuple[str, str]:
+    """Where a pattern of files starts (``""``, ``~/``, ``state:``, or a folder's absolute path that
+    ends with ``/``), and what it has below that.
+    """
+    for start in ("state:", "~/"):
+        if pattern.startswith(start):
+            return start, pattern.removeprefix(start)
+    if not pattern.startswith("/"):
+        return "", pattern
+    parts = pattern.split("/")
+    plain = next((n for n, part in enumerate(parts) if _MAGIC & set(part)), len(parts))
+    at = min(plain, len(parts) - 1)
+    return "/".join(parts[:at]) + "/", "/".join(parts[at:])
+
+
+def _matches(area: Path, pattern: str) -> list[str]:
+    """What a pattern matches, relative to ``area``. A plain name is not looked up: it may be a link
+    that leads nowhere from here.
+    """
+    if not _MAGIC & set(pattern):
+        return [pattern]
+    return sorted(match.relative_to(area).as_posix() for match in area.glob(pattern))
 
 
 def _digest(file: Path) -> str:

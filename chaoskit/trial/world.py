@@ -112,12 +112,15 @@ class World:
         await self._put_files(self._initial, [])
 
     def _in_its_time(self, tree: Tree) -> Tree:
-        """``tree`` with times of its clock: what was written since it was put back has others."""
+        """``tree`` with times of its clock: what was written since it was put back has others. A
+        time that is still to come was set by the task.
+        """
         if not self.ahead_ns:
             return tree
+        now_ns = time.time_ns()
         return {
             name: replace(entry, mtime_ns=entry.mtime_ns + self.ahead_ns)
-            if entry.mtime_ns >= self._since_ns
+            if self._since_ns <= entry.mtime_ns <= now_ns
             else entry
             for name, entry in tree.items()
         }

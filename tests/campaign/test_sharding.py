@@ -324,3 +324,5 @@ def test_shards_that_do_not_go_together_are_refused_with_the_reason(
     other = marred(parts[0], tmp_path / "share", shard_share=everything)
     assert "both have the trial" in refusal([other, *parts[1:]], into)
     assert "is there already" in refusal(parts, whole)
+    refuted = marred(parts[0], tmp_path / "refuted", refuted="a copy of the world at none")
+    assert "run all shards again with --no-snapshots" in refusal([refuted, *parts[1:]], into)

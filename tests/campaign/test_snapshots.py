@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from chaoskit.campaign.events import Finished
 from chaoskit.campaign.mechanisms import best
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.run import run
-from chaoskit.campaign.store import Store
+from chaoskit.campaign.store import REFUTED, Store
 from chaoskit.campaign.trials import Darkroom, Result, doubted
+from chaoskit.explore.classes import class_of
 from chaoskit.explore.plan import first_wave, sweep
 from chaoskit.explore.survey import expect
 from chaoskit.model.events import AttemptEnded, ReplySent, RequestReceived
@@ -28,6 +30,7 @@ from chaoskit.trial.supervisor import Supervisor
 from tests.marks import rare
 
 ROOT = Path(__file__).resolve().parents[2]
+SOUND = Target(scenario=str(ROOT / "scenarios/sound/forty_calls.py:few"))
 
 
 def campaign(tmp_path: Path, name: str, **options: object) -> Summary:
@@ -101,7 +104,7 @@ def told(tmp_path: Path, name: str, texts: Sequence[str] = ()) -> list[tuple[Sch
             expectation = expect(first, second, loaded.scenario)
             found = sweep((first, second), ("windows", "crossings"))[0]
             schedules = [parse_schedule(text) for text in texts] or first_wave(found)
-            darkroom = Darkroom(supervisor, schedules, expectation, seed=0)
+            darkroom = Darkroom(supervisor, schedules, expectation)
             results = []
             for schedule in schedules:
                 result = await darkroom.trial(schedule, lambda *_: None)
@@ -279,3 +282,47 @@ def test_a_task_may_store_paths_and_addresses_whichever_worker_goes_on(tmp_path:
     assert len(judged) > 20
     wrong = {text: one.unknowns for text, one in judged.items() if one.verdict != "VALID"}
     assert not wrong
+
+
+def test_each_class_of_points_is_looked_at_by_a_real_kill(tmp_path: Path) -> None:
+    """Also where a limit leaves few of the trials, and with two workers."""
+    for jobs in (1, 2):
+        runs = str(tmp_path / str(jobs))
+        options = Options(
+            target=SOUND, runs=runs, mechanisms=best(), max_trials=30, seed=jobs, jobs=jobs
+        )
+        *_, last = run(options)
+        assert isinstance(last, Finished)
+        with Store(last.folder) as store:
+            trials = [t for t in store.trials() if t.wave and t.world]
+        assert len(trials) > 6
+        assert {t.judgement.verdict for t in trials} == {"VALID"}
+        classes = {class_of(parse_schedule(t.schedule)) for t in trials}
+        assert {class_of(parse_schedule(t.schedule)) for t in trials if t.real} == classes
+
+
+def test_an_interrupted_campaign_forgets_copies_that_were_refuted(tmp_path: Path) -> None:
+    """It goes on by real kills, with none of what copies showed."""
+    options = Options(target=SOUND, runs=str(tmp_path), mechanisms=best(), max_points=12)
+    *_, last = run(options)
+    assert isinstance(last, Finished)
+    with Store(last.folder) as store:
+        before = list(store.trials())
+        store.put(REFUTED, "a copy of the world at none")
+    with sqlite3.connect(last.folder / "campaign.sqlite") as database:
+        database.execute("DELETE FROM meta WHERE key = 'finished'")
+    assert not all(t.real for t in before)
+    *_, again = run(options)
+    assert isinstance(again, Finished)
+    assert again.folder == last.folder
+    with Store(last.folder) as store:
+        after = list(store.trials())
+    assert all(t.real for t in after)
+    assert [t.schedule for t in after] == [t.schedule for t in before]
+
+
+def test_a_late_request_of_an_earlier_attempt_is_in_no_copy() -> None:
+    """Such a trial is a real kill; one of the last attempt goes on from a copy."""
+    late = "late:1@payments.charge#1.received"
+    assert parse_schedule(f"kill@open(a)#1 / {late}").copied
+    assert not parse_schedule(f"{late} / kill@open(a)#1").copied

@@ -46,6 +46,16 @@ def test_all_contradictions_are_told_at_once(problems: set[str]) -> None:
     assert sorted(told.split("; ")) == sorted(problems)
 
 
+@pytest.mark.parametrize("pattern", ["", "~/", "state:", "/", "/tmp/**x"])
+def test_a_pattern_that_can_match_no_file_is_refused(pattern: str) -> None:
+    """By its name, with nothing of Python's own words."""
+    with pytest.raises(
+        ScenarioError, match="outputs= takes glob patterns of files, not"
+    ) as refused:
+        Scenario(task=task, outputs=("a.txt", "~/a", "/tmp/*/a", "state:a", pattern))
+    assert str(refused.value).endswith(repr(pattern))
+
+
 @pytest.mark.parametrize(("first", "second"), [*combinations(sorted(MISTAKES), 2)])
 def test_no_problem_hides_another(first: str, second: str) -> None:
     """Any two mistakes together are told as two."""

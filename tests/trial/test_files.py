@@ -33,7 +33,7 @@ def looks(path: Path) -> tuple[Any, ...]:
         content = path.readlink()
     shown = (status.st_mode, status.st_uid, status.st_gid, status.st_nlink, status.st_mtime_ns)
     size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
-    return shown, size, content, files.attributes(str(path))
+    return shown, size, content, files.attributes(str(path), path.lstat().st_mode)
 
 
 def holes(path: Path) -> list[int]:
@@ -192,6 +192,24 @@ def test_a_newer_file_is_told_from_an_older_one(tmp_path: Path) -> None:
     assert world(1, 2) == world(5, 9)
     assert world(2, 1) != world(1, 2)
     assert world(1, 1) not in {world(1, 2), world(2, 1)}
+
+
+def test_how_old_a_file_is_tells_worlds_apart(tmp_path: Path) -> None:
+    """As a lock's age does, whether or not it is the newest file; milliseconds do not."""
+    state = tmp_path / "state"
+    state.mkdir()
+    began = 10**18
+
+    def world(now_s: float) -> bytes:
+        now = began + int(now_s * 10**9)
+        for name, time in (("lock", began), ("new", now)):
+            (state / name).write_bytes(b"")
+            os.utime(state / name, ns=(time, time))
+        os.utime(state, ns=(now, now))
+        return digest_of(Camera({"state": state}, Contents()).take(), (), began, now)
+
+    assert world(0.001) == world(0.2)
+    assert world(1) != world(40)
 
 
 @pytest.mark.parametrize("mode", [0o000, 0o555])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import shlex
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from chaoskit.model.errors import UsageError
+from chaoskit.model.errors import ScenarioError, UsageError
 from chaoskit.model.events import CallSeen, TraceNoted
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Schedule, kill, parse_schedule
@@ -22,7 +23,7 @@ from chaoskit.model.token import CommandSpec, Target
 from chaoskit.trace import IPC
 from chaoskit.trial.ladder import view
 from chaoskit.trial.loading import load
-from chaoskit.trial.overlay import HOME, Overlays, drop_rights
+from chaoskit.trial.overlay import HOME, Layer, Overlays, drop_rights
 from chaoskit.trial.supervisor import Supervisor
 from tests.ordinary import as_an_ordinary_user
 
@@ -181,6 +182,23 @@ def test_prepare_writes_where_the_task_will_be(tmp_path: Path) -> None:
         assert said(history) == [f"{HOME}/state/data", "used"]
 
 
+def test_a_prepare_that_dies_is_an_error(tmp_path: Path) -> None:
+    """Without a word of its own, too: nothing is judged in a world that is half made."""
+    file = tmp_path / "scenario.py"
+    file.write_text(
+        "import os\n"
+        "from chaoskit import Scenario\n"
+        "scenario = Scenario(command=('true',), prepare=lambda folder, seed: os._exit(3))\n"
+    )
+
+    async def go() -> None:
+        async with Supervisor(load(Target(scenario=str(file))), 0):
+            pass
+
+    with pytest.raises(ScenarioError, match="its process ended with status 3"):
+        asyncio.run(go())
+
+
 def test_what_is_hidden_is_not_found(typed_in: Path) -> None:
     """A folder that a real run has left, by --clean; and a name that is not there is refused."""
     (typed_in / "done").mkdir()
@@ -190,6 +208,23 @@ def test_what_is_hidden_is_not_found(typed_in: Path) -> None:
     assert (typed_in / "done" / "1").exists()
     with pytest.raises(UsageError, match="--clean: there is no"):
         ran(sh("true", clean=("gone",)), "none")
+
+
+def test_outputs_are_found_wherever_they_lie(typed_in: Path) -> None:
+    """By the names that points give to files; through a link to an absolute path, too."""
+    job = f"~/{NAME}.d"
+    places = ("here", f"{job}/rows", f"/var/tmp/{NAME}.d/rows", "state:rows", "latest")
+    script = (
+        f"mkdir {job} /var/tmp/{NAME}.d; echo 1 > here; echo 2 > {job}/rows; "
+        f"echo 3 > /var/tmp/{NAME}.d/rows; echo 4 > $CHAOSKIT_STATE_DIR/rows; "
+        f"ln -s /var/tmp/{NAME}.d/rows latest"
+    )
+    patterns = ("her*", f"{job}/*", f"/var/tmp/{NAME}*/rows", "state:*", "latest", "/no/such/*")
+    (history,) = ran(sh(script, outputs=patterns), "none")
+    digests = {
+        name: hashlib.sha256(f"{n}\n".encode()).hexdigest() for n, name in enumerate(places, 1)
+    }
+    assert history.digests == {**digests, "latest": digests[places[2]]}
 
 
 def test_two_supervisors_do_not_meet(typed_in: Path) -> None:
@@ -247,11 +282,54 @@ def test_an_ordinary_user_has_a_view_of_the_same_kind() -> None:
             with pytest.raises(PermissionError):
                 Path("/etc", NAME).write_text("a")
         store = f"/proc/self/fd/{overlays.descriptor}"
-        uppers = {layer.label: overlays.upper(layer.label) for layer in overlays.layers}
-        assert os.listdir(f"{store}/{uppers['tmp']}") == [NAME]
+        uppers = {layer.at: overlays.upper(layer.label) for layer in overlays.layers}
+        assert os.listdir(f"{store}/{uppers['/tmp']}") == [NAME]
 
     as_an_ordinary_user(deed)
     assert not any(Path(place, NAME).exists() for place in ("/tmp", "/var/tmp", "/etc"))
+
+
+MOUNTED = """
+import errno, sys
+from chaoskit.trial.overlay import Overlays
+found = Overlays(sys.argv[1])
+with open(sys.argv[2]) as file:
+    assert file.read() == "mounted", "what is below it is shown"
+assert sys.argv[2] in [layer.at for layer in found.closed]
+for again in range(2):
+    try:
+        open(sys.argv[2], "w")
+    except OSError as error:
+        assert error.errno == errno.EROFS, error
+    labels = found.renew([layer.label for layer in found.layers])
+    found.cover(labels)
+assert len(set(labels)) == len(labels) > 3
+with open(sys.argv[2]) as file:
+    assert file.read() == "mounted"
+print("seen")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a file")
+def test_a_single_mounted_file_is_seen_and_can_only_be_read(tmp_path: Path) -> None:
+    """As a container's /etc/hosts, now and after the view was renewed."""
+    above, below = tmp_path / "above", tmp_path / "below"
+    above.write_text("mounted")
+    below.write_text("")
+    base = tmp_path / "base"
+    (base / "home").mkdir(parents=True)
+    words = [shlex.quote(str(word)) for word in (above, below, sys.executable, MOUNTED, base)]
+    script = "mount --bind {0} {1} && exec {2} -c {3} {4} {1}".format(*words)
+    ran = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("seen\n", "")
+
+
+def test_no_two_layers_have_one_name() -> None:
+    """Whatever folders are called, and none that the harness's own folders have."""
+    places = ("/a/b", "/a+b", "/a:b", "/a,b", "/a%b", "/state", "/services", "/é")
+    labels = [Layer(at, "").label for at in places]
+    assert len({*labels, "state", "services"}) == len(places) + 2
+    assert not any(set(label) & set("/:,\\+") for label in labels)
 
 
 @pytest.fixture(autouse=True)
