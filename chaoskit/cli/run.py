@@ -104,11 +104,36 @@ def in_flight_of(text: str) -> tuple[Action, ...]:
 @click.argument("scenario", required=False)
 @click.option("--services", default="", help="Fake services, as in payments,email,database.")
 @click.option("--resume", "resume", default="", help="The command line that resumes the task.")
-@click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="For the task; with {…}.")
-@click.option("--outputs", multiple=True, metavar="GLOB", help="Files that must end up alike.")
-@click.option("--contract", default="", metavar="RULES", help="As email.send=at-least-once.")
-@click.option("--behaviour", "behaviours", multiple=True, help="As lose-reply@payments.charge#3.")
-@click.option("--tables", type=click.Path(path_type=Path), help="SQL that makes the database's.")
+@click.option(
+    "--env",
+    "env",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A variable for the task; {payments.url} and the like are filled in.",
+)
+@click.option(
+    "--outputs",
+    multiple=True,
+    metavar="GLOB",
+    help="Files that must end as an undisturbed run leaves them: *.csv, ~/.job/done, /tmp/x.",
+)
+@click.option(
+    "--contract",
+    default="",
+    metavar="RULES",
+    help="How often an effect may happen, as in email.send=at-least-once.",
+)
+@click.option(
+    "--behaviour",
+    "behaviours",
+    multiple=True,
+    help="How a service misbehaves, as in lose-reply@payments.charge#3.",
+)
+@click.option(
+    "--tables",
+    type=click.Path(path_type=Path),
+    help="A file with the SQL that creates the tables of the database service.",
+)
 @click.option(
     "--allow",
     multiple=True,
