@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Generator, Iterable, Iterator, Sequence
+from collections.abc import Container, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import msgspec
 
 from chaoskit.campaign.baselines import found, learnt, loose_of
 from chaoskit.campaign.batches import Batch, singles, together
+from chaoskit.campaign.copies import not_looked_at, why_no_snapshots, why_not_restored
 from chaoskit.campaign.events import (
     CampaignEvent,
     Finished,
@@ -23,7 +24,6 @@ from chaoskit.campaign.events import (
 )
 from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.judging import judge_again, judged
-from chaoskit.campaign.mechanisms import traced
 from chaoskit.campaign.meetings import take_note
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.planning import check_only, first_schedules
@@ -50,7 +50,7 @@ from chaoskit.campaign.trials import Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
 from chaoskit.checkers.comparison import counted
-from chaoskit.explore.classes import representatives, unchecked
+from chaoskit.explore.classes import representatives
 from chaoskit.explore.plan import (
     next_wave,
     noted,
@@ -63,7 +63,7 @@ from chaoskit.model.history import History
 from chaoskit.model.points import Point
 from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.secrets import without_secrets
-from chaoskit.trace import ALLOWED, IPC, OUTSIDE, RING
+from chaoskit.trace import OUTSIDE
 from chaoskit.trial.loading import load, sources
 
 SILENT_S = 10.0
@@ -283,23 +283,8 @@ class _Campaign:
 
     def _choose_way(self, first: History, second: History, expectation: Expectation) -> None:
         """From snapshots where that is exact; by a real kill each where it is not, and say why."""
-        seen = _why_not_restored((first, second))
-        self._put_way(self._why_no_snapshots(expectation) or seen)
-
-    def _why_no_snapshots(self, expectation: Expectation) -> str:
-        """Why snapshots are not used, whatever the task was seen to do; empty: they are."""
-        refuted = self._store.get(REFUTED) or ""
-        watched = not self._store.get(NO_VIEW) or "calls" in self._options.mechanisms
-        reasons = (
-            (not self._options.snapshots, "as asked for"),
-            (bool(refuted), refuted),
-            (self._store.get("restorable") != "yes", "a service cannot go back to a saved world"),
-            (not traced().works, "the task's clock cannot be put back to the time of a copy"),
-            (not expectation.ordered, "requests overlap, or come in another order each time"),
-            (bool(expectation.early), "requests are sent before the one ahead is answered"),
-            (not watched, "changes of files elsewhere are seen by the task's system calls only"),
-        )
-        return next((why for holds, why in reasons if holds), "")
+        seen = why_not_restored((first, second))
+        self._put_way(why_no_snapshots(self._store, self._options, expectation) or seen)
 
     def _put_way(self, why: str) -> None:
         self._why_real = why
@@ -327,8 +312,9 @@ class _Campaign:
         check = representatives([schedule for _, schedule in mine], self._options.seed)
         for trial in self._run_batches(number, self._batches(number, waiting), check):
             yield TrialDone(trial)
-        for _ in self._run_batches(number, singles(self._unchecked(number)), None):
-            pass  # it was counted already; what a real kill says takes its place
+        if not (self._why_real or self._in_vain):
+            for _ in self._run_batches(number, singles(not_looked_at(self._store, number)), None):
+                pass  # it was counted already; what a real kill says takes its place
         self._why = self._why or why
 
     def _run_batches(
@@ -355,19 +341,6 @@ class _Campaign:
                     batches.clear()
                     for queued in [other for other in running if other.cancel()]:
                         del running[queued]
-
-    def _unchecked(self, number: int) -> Batch:
-        """One trial of each class of which no real kill has looked at a copy that was right."""
-        if self._why_real or self._in_vain:
-            return []
-        right = [
-            (parse_schedule(t.schedule), t)
-            for t in self._store.trials()
-            if t.wave == number and t.judgement.verdict == "VALID" and t.world
-        ]
-        places = {schedule: trial.position for schedule, trial in right}
-        chosen = unchecked((schedule, trial.real) for schedule, trial in right)
-        return [(places[schedule], schedule) for schedule in chosen]
 
     @property
     def _at_once(self) -> int:
@@ -463,7 +436,7 @@ class _Campaign:
         """See whether a trial shows that copies of this task's world are not the whole of it."""
         if self._why_real or self._in_vain:
             return
-        why = result.refuted or _why_not_restored([History.decode(result.history)])
+        why = result.refuted or why_not_restored([History.decode(result.history)])
         if why:
             self._store.put(REFUTED, why)
 
@@ -498,20 +471,6 @@ class _Campaign:
 
     def _submit(self, job: Job) -> Future[bytes]:
         return self._executor.submit(perform, msgspec.msgpack.encode(job))
-
-
-def _why_not_restored(baselines: Sequence[History]) -> str:
-    """What a task was seen to change or to reach that a snapshot does not hold; empty: nothing."""
-    limits = {
-        OUTSIDE: "the task changes what is not restored",
-        IPC: "the task makes what is no file and outlives it",
-        ALLOWED: "the task reaches what is not restored",
-        RING: "the task makes calls by io_uring, which are not seen",
-    }
-    for what, why in limits.items():
-        if found := noted(baselines, what):
-            return f"{why}: {', '.join(found[:3])}"
-    return ""
 
 
 def _done(future: Future[bytes]) -> Done:
