@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from chaoskit.campaign.batches import Batch
 from chaoskit.campaign.mechanisms import traced
+from chaoskit.campaign.meetings import may_note
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.store import NO_VIEW, REFUTED, Store
 from chaoskit.explore.classes import unchecked
@@ -14,6 +15,13 @@ from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_schedule
 from chaoskit.trace import ALLOWED, IPC, OUTSIDE, RING
+
+_LIMITS = {
+    OUTSIDE: "the task changes what is not restored",
+    IPC: "the task makes what is no file and outlives it",
+    ALLOWED: "the task reaches what is not restored",
+    RING: "the task makes calls by io_uring, which are not seen",
+}
 
 
 def why_no_snapshots(store: Store, options: Options, expectation: Expectation) -> str:
@@ -34,16 +42,15 @@ def why_no_snapshots(store: Store, options: Options, expectation: Expectation) -
 
 def why_not_restored(baselines: Sequence[History]) -> str:
     """What a task was seen to change or to reach that a snapshot does not hold; empty: nothing."""
-    limits = {
-        OUTSIDE: "the task changes what is not restored",
-        IPC: "the task makes what is no file and outlives it",
-        ALLOWED: "the task reaches what is not restored",
-        RING: "the task makes calls by io_uring, which are not seen",
-    }
-    for what, why in limits.items():
+    for what, why in _LIMITS.items():
         if found := noted(baselines, what):
             return f"{why}: {', '.join(found[:3])}"
     return ""
+
+
+def why_no_longer(history: bytes) -> str:
+    """The same of a trial, by its encoded history: a task may do so only when it resumes."""
+    return why_not_restored([History.decode(history)]) if may_note(history, _LIMITS) else ""
 
 
 def not_looked_at(store: Store, number: int) -> Batch:

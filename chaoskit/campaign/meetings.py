@@ -6,6 +6,7 @@ A task may ask a stranger only when it resumes; its undisturbed runs do not show
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from chaoskit.campaign.store import Store
 from chaoskit.explore.plan import noted
@@ -17,7 +18,7 @@ _KEY = "met"
 
 def take_note(store: Store, history: bytes) -> None:
     """Remember whom a trial met, by its encoded history; of most there is nothing to remember."""
-    if not any(f'"{what}"'.encode() in history for what in (ALLOWED, STRANGER)):
+    if not may_note(history, (ALLOWED, STRANGER)):
         return
     met = json.loads(store.get(_KEY) or "{}")
     known = {what: list(met.get(what, ())) for what in (ALLOWED, STRANGER)}
@@ -25,6 +26,11 @@ def take_note(store: Store, history: bytes) -> None:
         found += [one for one in noted([History.decode(history)], what) if one not in found]
     if known != met:
         store.put(_KEY, json.dumps(known))
+
+
+def may_note(history: bytes, kinds: Iterable[str]) -> bool:
+    """Whether an encoded history is worth decoding, to look for notes of these kinds."""
+    return any(f'"{kind}"'.encode() in history for kind in kinds)
 
 
 def met(store: Store, what: str) -> list[str]:

@@ -11,7 +11,12 @@ import msgspec
 
 from chaoskit.campaign.baselines import found, learnt, loose_of
 from chaoskit.campaign.batches import Batch, singles, together
-from chaoskit.campaign.copies import not_looked_at, why_no_snapshots, why_not_restored
+from chaoskit.campaign.copies import (
+    not_looked_at,
+    why_no_longer,
+    why_no_snapshots,
+    why_not_restored,
+)
 from chaoskit.campaign.events import (
     CampaignEvent,
     Finished,
@@ -436,7 +441,7 @@ class _Campaign:
         """See whether a trial shows that copies of this task's world are not the whole of it."""
         if self._why_real or self._in_vain:
             return
-        why = result.refuted or why_not_restored([History.decode(result.history)])
+        why = result.refuted or why_no_longer(result.history)
         if why:
             self._store.put(REFUTED, why)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from chaoskit.model.changes import Change
 from chaoskit.model.errors import ScenarioError, UsageError
+from chaoskit.model.patterns import split_pattern
 from chaoskit.model.points import NAME
 from chaoskit.model.schedule import parse_schedule
 
@@ -134,7 +135,7 @@ _REACHED = re.compile(r"[/@].+|[^/@:\s]+:(\*|[0-9]{1,5})|\[[0-9a-fA-F:.]+\]:(\*|
 
 def _unmatchable(pattern: str) -> str:
     """What is wrong with a pattern of files; nothing where it can match some."""
-    below = re.sub(r"^(state:|~/|/+)", "", pattern)
+    _, below = split_pattern(pattern)
     try:
         next(Path("/dev/null").glob(below), None)
     except (ValueError, IndexError):

@@ -136,9 +136,7 @@ class Overlays:
         own = f"{self._base}/"
         places += sorted(at for at in mounts if os.path.isdir(at) and not at.startswith(own))
         if not self._is_root:
-            places = [
-                at for at in places if os.access(at, os.X_OK)
-            ]  # nothing can be done in others
+            places = [at for at in places if os.access(at, os.X_OK)]  # others are of no use
             places += [at for at in _open_to_all() if at not in places]
         found = [_layer(at) for at in places]
         # An overlay is one of a folder, and does not show what is mounted in the one below.

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chaoskit.model.errors import ScenarioError, UsageError, naming
+from chaoskit.model.patterns import MAGIC, split_pattern
 from chaoskit.trial import files
 from chaoskit.trial.view import WORK, View
 
 PREFIX = "chaoskit-"
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - its folders have random names
 _FREE_BYTES_MIN = 1 << 30
-_MAGIC = set("*?[")
 _SOCKET_BYTES_MAX = 103
 """A longer path is no address of a socket: 107 bytes on Linux, 103 on macOS."""
 
@@ -138,26 +138,11 @@ class Workspace:
         files.remove(str(self.base))
 
 
-def split_pattern(pattern: str) -> tuple[str, str]:
-    """Where a pattern of files starts (``""``, ``~/``, ``state:``, or a folder's absolute path that
-    ends with ``/``), and what it has below that.
-    """
-    for start in ("state:", "~/"):
-        if pattern.startswith(start):
-            return start, pattern.removeprefix(start)
-    if not pattern.startswith("/"):
-        return "", pattern
-    parts = pattern.split("/")
-    plain = next((n for n, part in enumerate(parts) if _MAGIC & set(part)), len(parts))
-    at = min(plain, len(parts) - 1)
-    return "/".join(parts[:at]) + "/", "/".join(parts[at:])
-
-
 def _matches(area: Path, pattern: str) -> list[str]:
     """What a pattern matches, relative to ``area``. A plain name is not looked up: it may be a link
     that leads nowhere from here.
     """
-    if not _MAGIC & set(pattern):
+    if not MAGIC & set(pattern):
         return [pattern]
     return sorted(match.relative_to(area).as_posix() for match in area.glob(pattern))
 
