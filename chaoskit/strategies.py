@@ -17,20 +17,24 @@ from collections.abc import Iterable, Sequence
 from hypothesis import strategies as st
 
 from chaoskit.explore import plan
-from chaoskit.explore.faults import FAULT_KINDS, GRACE, RESUMERS, WEEK
+from chaoskit.explore.faults import FAULT_KINDS, GRACE_MS, RESUMERS, WEEK
+from chaoskit.model.actions import LATE, AtPoint, Beside, Kill, Pause, Stop, Twin
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, Point, StartPoint, WindowPoint, parse_point
-from chaoskit.model.preludes import HOWS
-from chaoskit.model.schedule import LATE, Fault, Schedule, before
+from chaoskit.model.preludes import HOWS, Resumers
+from chaoskit.model.schedule import Fault, Schedule, before
 
 KINDS: tuple[str, ...] = ("kill", "late", *FAULT_KINDS)
 """Kinds of fault that can be drawn: those of ``--faults``, a kill, and a request that lands late
 (of "services", that one is down for two requests).
 """
 
-_AT_A_POINT = {"stop": f"stop:{GRACE}", "interrupt": f"interrupt:{GRACE}"}
-_BESIDE = ("pause", "twin")
+_AT_A_POINT: dict[str, AtPoint] = {
+    "stop": Stop("stop", GRACE_MS),
+    "interrupt": Stop("interrupt", GRACE_MS),
+}
+_BESIDE: dict[str, AtPoint] = {"pause": Pause(), "twin": Twin()}
 
 Places = History | Iterable[Point | str]
 """Where faults may land: an undisturbed run, or points as values or as text, earliest first."""
@@ -147,9 +151,9 @@ def _schedules(
         done = _done_before(draw, prepared) if attempts else ()
         landing = draw(at_points)
         if _needs_one_runner(landing):
-            done = tuple(fault for fault in done if fault.kind != "resumers")
+            done = tuple(fault for fault in done if not isinstance(fault.action, Resumers))
         attempts.append((*done, landing))
-        if landing.action == "pause":
+        if isinstance(landing.action, Pause):
             attempts.append(())  # it runs beside the paused one
         met += 1
         another = met < most and draw(st.booleans())
@@ -164,16 +168,19 @@ def _done_before(draw: st.DrawFn, prepared: st.SearchStrategy[Fault]) -> tuple[F
 
 
 def _needs_one_runner(fault: Fault) -> bool:
-    return fault.is_beside or isinstance(fault.point, CallPoint)
+    return isinstance(fault.action, Beside) or isinstance(fault.point, CallPoint)
 
 
-def _actions(point: Point, kinds: Sequence[str]) -> list[str]:
+def _actions(point: Point, kinds: Sequence[str]) -> list[AtPoint]:
     """What can be done at ``point``, the plainest first."""
-    found = ["kill", *(action for kind, action in _AT_A_POINT.items() if kind in kinds)]
+    found: list[AtPoint] = [
+        Kill(),
+        *(action for kind, action in _AT_A_POINT.items() if kind in kinds),
+    ]
     if not isinstance(point, CallPoint):
-        found += [action for action in _BESIDE if action in kinds]
+        found += [action for kind, action in _BESIDE.items() if kind in kinds]
     if "late" in kinds and isinstance(point, WindowPoint) and point.window == "received":
-        found += LATE
+        found += LATE.values()
     return found
 
 

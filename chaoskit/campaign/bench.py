@@ -9,10 +9,18 @@ from typing import Self
 
 import msgspec
 
-from chaoskit.campaign.jobs import Job, Session, checked, trial_timeout_s
+from chaoskit.campaign.jobs import (
+    Runs,
+    RunsDone,
+    Session,
+    Settings,
+    Survey,
+    SurveyDone,
+    checked,
+    trial_timeout_s,
+)
 from chaoskit.campaign.mechanisms import traced
 from chaoskit.campaign.starting import survey_of
-from chaoskit.campaign.trials import Result
 from chaoskit.checkers.check import judge
 from chaoskit.explore.names import renamed
 from chaoskit.explore.plan import Mechanism
@@ -69,7 +77,7 @@ class Bench:
     ) -> None:
         self._target = target
         self._session = Session()
-        self._job = Job(
+        self._settings = Settings(
             target=target, seed=seed, work_root=work_root, resume_after_s=resume_after_s
         )
         self._mechanisms = tuple(mechanisms)
@@ -95,10 +103,12 @@ class Bench:
             ScenarioError: the task cannot be started.
         """
         if take not in self._surveyed:
-            job = self._telling(msgspec.structs.replace(self._job, take=take))
+            settings = self._telling(msgspec.structs.replace(self._settings, take=take))
             # Where calls are seen, causes are told by them, whatever the points are.
-            job = msgspec.structs.replace(job, trace=job.trace or traced().works)
-            runs = [History.decode(result.history) for result in self._perform(job)]
+            trace = settings.trace or traced().works
+            job = Survey(msgspec.structs.replace(settings, trace=trace))
+            surveyed = checked(self._session.perform(job), SurveyDone)
+            runs = [History.decode(result.history) for result in surveyed.results]
             expectation = survey_of(runs, load(self._target, take), again=True)
             first, second = (renamed(run, expectation.varying) for run in runs)
             self._surveyed[take] = Surveyed(first, second, expectation)
@@ -115,21 +125,18 @@ class Bench:
         """
         expectation = self.survey(take).expectation
         scenario = load(self._target, take).scenario
-        job = msgspec.structs.replace(
-            self._job,
-            schedules=(str(schedule),),
+        settings = msgspec.structs.replace(
+            self._settings,
             timeout_s=scenario.timeout_s or trial_timeout_s(expectation),
             take=take,
             varying=expectation.varying,
         )
-        (result,) = self._perform(self._telling(job) if tell else job)
+        job = Runs(self._telling(settings) if tell else settings, (str(schedule),))
+        (result,) = checked(self._session.perform(job), RunsDone).results
         self.trials += 1
         history = History.decode(result.history)
         return Tried(schedule, history, judge(history, expectation, schedule))
 
-    def _telling(self, job: Job) -> Job:
+    def _telling(self, settings: Settings) -> Settings:
         trace, lines = "calls" in self._mechanisms, "lines" in self._mechanisms
-        return msgspec.structs.replace(job, trace=trace, lines=lines)
-
-    def _perform(self, job: Job) -> Sequence[Result]:
-        return checked(self._session.perform(job)).results
+        return msgspec.structs.replace(settings, trace=trace, lines=lines)

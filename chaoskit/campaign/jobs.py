@@ -9,10 +9,11 @@ import asyncio
 import atexit
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from chaoskit.campaign.options import Options
 from chaoskit.campaign.trials import Darkroom, Result, real_trial, told
 from chaoskit.model.errors import ChaoskitError, HarnessError, UsageError, described
 from chaoskit.model.expectation import Expectation
@@ -32,69 +33,157 @@ SURVEY_FACTOR = 20
 SURVEY_MARGIN_S = 10.0
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """Trials to run. Without an ``expectation`` it is the survey's two runs, not judged.
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How every run of a job is made.
 
-    ``expectation`` is the file that holds it, written once and read once by each worker: it may
-    be large. ``plan`` is the file with all schedules of the wave, for those who run them from
-    snapshots. ``trace``: every call is told of, ``lines``: every line of a Python task;
-    ``resume_after_s``: so long after each kill the task is resumed.
-    ``check``: those of them that are run by a real kill too, if they are found right.
-    ``record``: only look at the first attempt, for which states are equal.
-    ``locate``: only see which line of the task is running at these points.
-    ``keep`` names the folder for each trial's artefacts, should it fail. ``take``: only so many
-    leading items of the inputs. ``varying``: `Expectation.varying`.
+    ``trace``: every call is told of, ``lines``: every line of a Python task;
+    ``resume_after_s``: so long after each kill the task is resumed. ``take``: only so many leading
+    items of the inputs. ``varying``: `Expectation.varying`.
     """
 
     target: Target
     seed: int
-    schedules: tuple[str, ...] = ()
-    expectation: str = ""
-    plan: str = ""
-    check: tuple[str, ...] = ()
     timeout_s: float | None = None
-    locate: tuple[str, ...] = ()
     trace: bool = False
     lines: bool = False
-    record: bool = False
     skip_sleeps: bool = False
     resume_after_s: int = 0
-    keep: tuple[str, ...] = ()
     work_root: str = ""
     take: int | None = None
     varying: tuple[str, ...] = ()
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a job.
+def settings_of(options: Options, wave: int = 0, varying: tuple[str, ...] = ()) -> Settings:
+    """How a campaign's runs are made.
 
-    ``restorable``: every service can go back to a saved world. ``no_view``: why the task does not
-    run in a view of the file system; empty where it does. ``closed``: what it can only read there.
-    ``locations``: file, line and
-    function of a Python task's own code, by point. ``worlds``: the state after the last fault, by
-    schedule, of what was recorded. ``error`` is the harness's own failure, with the kind of its
-    class.
+    Args:
+        options: of the campaign.
+        wave: which its runs belong to; 0: to none of them. Those of the last one need not tell of
+            their points.
+        varying: see `Settings`.
+    """
+    tell = wave < options.depth
+    return Settings(
+        target=options.target,
+        seed=options.seed,
+        timeout_s=options.timeout_s,
+        trace=tell and "calls" in options.mechanisms,
+        lines=tell and "lines" in options.mechanisms,
+        skip_sleeps=options.skip_sleeps,
+        resume_after_s=options.resume_after_s,
+        work_root=options.work_root,
+        varying=varying,
+    )
+
+
+class Survey(msgspec.Struct, frozen=True, tag=True):
+    """The two undisturbed runs that a campaign begins with."""
+
+    settings: Settings
+
+
+class Runs(msgspec.Struct, frozen=True, tag=True):
+    """Runs by real kills that nobody judges here."""
+
+    settings: Settings
+    schedules: tuple[str, ...]
+
+
+class Trials(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Trials, judged by the ``expectation``: a file, written once and read once by each worker.
+
+    ``plan`` is the file with all schedules of the wave, for those who run them from snapshots;
+    empty: real kills. ``check``: those of them that are run by a real kill too, if they are found
+    right. ``keep`` names the folder for each trial's artefacts, should it fail.
     """
 
-    results: tuple[Result, ...] = ()
-    restorable: bool = False
-    no_view: str = ""
-    closed: tuple[str, ...] = ()
-    locations: dict[str, tuple[str, int, str]] = {}
-    worlds: dict[str, str] = {}
-    error: str = ""
-    error_code: int = 0
+    settings: Settings
+    expectation: str
+    schedules: tuple[str, ...]
+    plan: str = ""
+    check: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
 
 
-def checked(done: Done) -> Done:
-    """What came of a job that was run.
+class Record(msgspec.Struct, frozen=True, tag=True):
+    """Look at the first attempt only: for which schedules of the ``plan`` are states equal?"""
+
+    settings: Settings
+    expectation: str
+    plan: str
+
+
+class Locate(msgspec.Struct, frozen=True, tag=True):
+    """See which line of the task is running at these points."""
+
+    settings: Settings
+    points: tuple[str, ...]
+
+
+Job = Survey | Runs | Trials | Record | Locate
+
+
+class SurveyDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The two runs. ``restorable``: every service can go back to a saved world. ``no_view``: why
+    the task does not run in a view of the file system; empty where it does. ``closed``: what it can
+    only read there.
+    """
+
+    results: tuple[Result, ...]
+    restorable: bool
+    no_view: str
+    closed: tuple[str, ...]
+
+
+class RunsDone(msgspec.Struct, frozen=True, tag=True):
+    """What came of each schedule, in their order."""
+
+    results: tuple[Result, ...]
+
+
+class RecordDone(msgspec.Struct, frozen=True, tag=True):
+    """The state after the last fault, by schedule, of what was recorded."""
+
+    worlds: dict[str, str]
+
+
+class LocateDone(msgspec.Struct, frozen=True, tag=True):
+    """File, line and function of a Python task's own code, by point."""
+
+    locations: dict[str, tuple[str, int, str]]
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """The harness's own failure, with the exit code of its class."""
+
+    error: str
+    exit_code: int
+
+
+Done = SurveyDone | RunsDone | RecordDone | LocateDone | Failed
+D = TypeVar("D", SurveyDone, RunsDone, RecordDone, LocateDone)
+
+
+def encoded(job: Job) -> bytes:
+    """The job as `perform` takes it."""
+    return msgspec.msgpack.encode(job)
+
+
+def outcome(done: bytes, kind: type[D]) -> D:
+    """What came of an encoded job.
 
     Raises:
         UsageError: the job could not be run as asked.
         HarnessError: chaoskit failed at it.
     """
-    if done.error:
-        raise (UsageError if done.error_code == UsageError.exit_code else HarnessError)(done.error)
+    return checked(msgspec.msgpack.decode(done, type=Done), kind)
+
+
+def checked(done: Done, kind: type[D]) -> D:
+    """``done``, which is of this kind; for what it raises see `outcome`."""
+    if isinstance(done, Failed):
+        raise (UsageError if done.exit_code == UsageError.exit_code else HarnessError)(done.error)
+    assert isinstance(done, kind), f"{type(done).__name__} in place of {kind.__name__}"
     return done
 
 
@@ -102,7 +191,7 @@ _sessions: list[Session] = []
 
 
 def perform(job: bytes) -> bytes:
-    """Run one encoded `Job` in this process; an encoded `Done`. What executors call."""
+    """Run one `encoded` job in this process. What executors call; `outcome` reads the result."""
     if not _sessions:
         _sessions.append(Session())
         atexit.register(close_session)
@@ -131,72 +220,70 @@ class Session:
             return self._runner.get_loop().run_until_complete(self._perform(job))
         except ChaoskitError as error:
             self._drop()
-            return Done(error=str(error), error_code=error.exit_code)
+            return Failed(str(error), error.exit_code)
         except (OSError, MemoryError) as error:
             self._drop()
-            where = f"; work folders are in {job.work_root or default_root()}"
-            return Done(error=described(error) + where, error_code=3)
+            where = f"; work folders are in {job.settings.work_root or default_root()}"
+            return Failed(described(error) + where, HarnessError.exit_code)
         except Exception as error:  # noqa: BLE001 - reported as ours, never as the task's
             self._drop()
-            return Done(error=f"{type(error).__name__}: {error}", error_code=3)
+            return Failed(f"{type(error).__name__}: {error}", HarnessError.exit_code)
 
     async def _perform(self, job: Job) -> Done:
-        supervisor = await self._ready(job)
+        supervisor = await self._ready(job.settings)
+        supervisor.conduct = _conduct(job, supervisor)
+        match job:
+            case Survey():
+                return SurveyDone(
+                    results=tuple(map(told, await supervisor.survey())),
+                    restorable=supervisor.can_snapshot,
+                    no_view=supervisor.no_view,
+                    closed=supervisor.closed,
+                )
+            case Runs():
+                schedules = map(parse_schedule, job.schedules)
+                return RunsDone(tuple([told(await supervisor.run(s)) for s in schedules]))
+            case Trials():
+                return RunsDone(await self._trials(job, supervisor))
+            case Record():
+                return RecordDone(await self._darkroom_for(job, supervisor).record())
+            case Locate():
+                found = await supervisor.locate(map(parse_point, job.points))
+                places = {str(p): (at.file, at.line, at.function) for p, at in found.items()}
+                return LocateDone(places)
+
+    async def _trials(self, job: Trials, supervisor: Supervisor) -> tuple[Result, ...]:
         schedules = [parse_schedule(text) for text in job.schedules]
         folders = dict(zip(schedules, job.keep, strict=False))
-        expectation = _expectation(job.expectation) if job.expectation else None
-        supervisor.conduct = Conduct(
-            timeout_s=_timeout(job, supervisor, expectation),
-            calls=job.trace,
-            lines=job.lines,
-            skip_sleeps=job.skip_sleeps,
-            resume_after_s=job.resume_after_s,
-            varying=job.varying,
-        )
 
         def keep(schedule: Schedule, history: History) -> None:
             if schedule in folders:
                 _keep(Path(folders[schedule]), supervisor, history, schedule)
 
-        if job.locate:
-            located = await supervisor.locate(map(parse_point, job.locate))
-            return Done(
-                locations={str(p): (at.file, at.line, at.function) for p, at in located.items()}
-            )
-        if expectation is None and not schedules:
-            surveys = await supervisor.survey()
-            return Done(
-                results=tuple(map(told, surveys)),
-                restorable=supervisor.can_snapshot,
-                no_view=supervisor.no_view,
-                closed=supervisor.closed,
-            )
-        if expectation is None:
-            return Done(results=tuple([told(await supervisor.run(s)) for s in schedules]))
         if not job.plan:
-            trials = [await real_trial(supervisor, s, expectation, keep) for s in schedules]
-            return Done(results=tuple(trials))
-        darkroom = self._darkroom_for(job, supervisor, expectation)
-        if job.record:
-            return Done(worlds=await darkroom.record())
-        check = set(job.check)
+            expectation = _expectation(job.expectation)
+            real = [await real_trial(supervisor, s, expectation, keep) for s in schedules]
+            return tuple(real)
+        darkroom, check = self._darkroom_for(job, supervisor), set(job.check)
         trials = [await darkroom.trial(s, keep, check=str(s) in check) for s in schedules]
-        return Done(results=tuple(trials))
+        return tuple(trials)
 
-    def _darkroom_for(self, job: Job, supervisor: Supervisor, expectation: Expectation) -> Darkroom:
+    def _darkroom_for(self, job: Trials | Record, supervisor: Supervisor) -> Darkroom:
         """The snapshots that belong to this job's plan."""
         if self._darkroom is None or self._darkroom[0] != job.plan:
             texts = msgspec.json.decode(Path(job.plan).read_bytes(), type=list[str])
             schedules = [parse_schedule(text) for text in texts]
-            self._darkroom = job.plan, Darkroom(supervisor, schedules, expectation)
+            darkroom = Darkroom(supervisor, schedules, _expectation(job.expectation))
+            self._darkroom = job.plan, darkroom
         return self._darkroom[1]
 
-    async def _ready(self, job: Job) -> Supervisor:
-        key = (msgspec.json.encode(job.target), job.seed, job.work_root, job.take)
+    async def _ready(self, settings: Settings) -> Supervisor:
+        target, take = settings.target, settings.take
+        key = (msgspec.json.encode(target), settings.seed, settings.work_root, take)
         if self._supervisor is None or self._key != key:
             await self._close_supervisor()
-            root = Path(job.work_root) if job.work_root else None
-            fresh = Supervisor(load(job.target, job.take), job.seed, root)
+            root = Path(settings.work_root) if settings.work_root else None
+            fresh = Supervisor(load(target, take), settings.seed, root)
             self._supervisor = await fresh.__aenter__()
             self._key = key
         return self._supervisor
@@ -226,15 +313,26 @@ def _expectation(file: str) -> Expectation:
     return msgspec.json.decode(Path(file).read_bytes(), type=Expectation)
 
 
-def _timeout(job: Job, supervisor: Supervisor, expectation: Expectation | None) -> float:
-    own = supervisor.own_timeout_s
-    if job.timeout_s is not None:
-        return job.timeout_s
+def _conduct(job: Job, supervisor: Supervisor) -> Conduct:
+    settings = job.settings
+    return Conduct(
+        timeout_s=_timeout_s(job, supervisor.own_timeout_s),
+        calls=settings.trace,
+        lines=settings.lines,
+        skip_sleeps=settings.skip_sleeps,
+        resume_after_s=settings.resume_after_s,
+        varying=settings.varying,
+    )
+
+
+def _timeout_s(job: Job, own: float | None) -> float:
+    if job.settings.timeout_s is not None:
+        return job.settings.timeout_s
     if own is not None:
         return own
-    if expectation is None:
-        return FIRST_TIMEOUT_S
-    return trial_timeout_s(expectation)
+    if isinstance(job, Trials | Record):
+        return trial_timeout_s(_expectation(job.expectation))
+    return FIRST_TIMEOUT_S
 
 
 def _keep(folder: Path, supervisor: Supervisor, history: History, schedule: Schedule) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from chaoskit.explore.plan import Mechanism
-from chaoskit.model.schedule import Action
+from chaoskit.model.actions import Lateness
 from chaoskit.model.token import Target
 
 DEFAULT_RUNS = Path("reports/runs")
@@ -39,7 +39,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     target: Target
     seed: int = 0
     mechanisms: tuple[Mechanism, ...] = ("windows", "crossings")
-    in_flight: tuple[Action, ...] = ("late:1",)
+    in_flight: tuple[Lateness, ...] = ("late:1",)
     max_points: int | None = None
     max_time_s: float | None = None
     max_trials: int | None = None

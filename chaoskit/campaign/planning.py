@@ -19,12 +19,13 @@ from chaoskit.explore.plan import (
     several_processes,
 )
 from chaoskit.explore.sampling import sample
+from chaoskit.model.actions import LATE, POWER, KillLeader
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, Point, StartPoint, TimePoint
 from chaoskit.model.scenario import Scenario
-from chaoskit.model.schedule import POWER, Fault, Schedule, parse_schedule
+from chaoskit.model.schedule import Fault, Schedule, parse_schedule
 from chaoskit.trace import RING
 from chaoskit.trial.loading import load
 
@@ -112,7 +113,9 @@ def _chosen(
     most, seed = options.max_points, options.seed
     yield from sample(_kills(options, found), most, seed)
     if "windows" in options.mechanisms:
-        late = one_each(late_landings(first, scenario.settled, options.in_flight))
+        late = one_each(
+            late_landings(first, scenario.settled, [LATE[way] for way in options.in_flight])
+        )
         yield from sample(late, most, seed)
     if options.power_loss:
         yield from sample(one_each(power_cuts(first, POWER)), most, seed)
@@ -138,7 +141,7 @@ def _kills(options: Options, found: Sequence[Point]) -> list[Schedule]:
             f"--kill {options.kill}: the task has one process only, as far as its system "
             "calls tell; leave the option out"
         )
-    alone = one_each(Fault("kill-leader", point) for point in found)
+    alone = one_each(Fault(KillLeader(), point) for point in found)
     return alone if options.kill == "leader" else first_wave(found) + alone
 
 

@@ -14,11 +14,12 @@ from chaoskit.campaign.repeating import REPEATS, Repeated, named, summed
 from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store
 from chaoskit.explore.plan import Mechanism
+from chaoskit.model.actions import LATE, POWER, Kill, KillLeader
 from chaoskit.model.errors import UsageError
 from chaoskit.model.findings import Finding, Judgement
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint
-from chaoskit.model.schedule import LATE, POWER, parse_schedule
+from chaoskit.model.schedule import Action, parse_schedule
 from chaoskit.model.token import ReplayToken
 
 Outcome = Literal["REPRODUCED", "FLAKY", "FIXED", "CHANGED", "UNKNOWN"]
@@ -32,7 +33,7 @@ MEANING: dict[Outcome, tuple[int, str]] = {
 }
 """Exit code and meaning of each outcome."""
 
-_SWEPT: frozenset[str] = frozenset({"kill", "kill-leader", *LATE, *POWER})
+_SWEPT: frozenset[Action] = frozenset({Kill(), KillLeader(), *LATE.values(), *POWER})
 """What a campaign tries at every point."""
 
 
@@ -124,9 +125,9 @@ def recheck(token: ReplayToken, work_root: str = "") -> Replayed:
             target=token.target,
             seed=token.seed,
             mechanisms=best(),
-            in_flight=tuple(late for late in LATE if late in actions or late == LATE[0]),
-            power_loss=any(fault.is_power for fault in faults),
-            kill="both" if "kill-leader" in actions else "tree",
+            in_flight=tuple(way for way, late in LATE.items() if late in actions) or ("late:1",),
+            power_loss=schedule.loses_power,
+            kill="both" if KillLeader() in actions else "tree",
             depth=len(schedule.attempts),
             runs=runs,
             work_root=work_root,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from chaoskit.campaign import jobs
 from chaoskit.campaign.baselines import found, learnt, loose_of
 from chaoskit.campaign.batches import Batch, singles, together
 from chaoskit.campaign.copies import (
@@ -27,7 +28,6 @@ from chaoskit.campaign.events import (
     TrialDone,
     WaveStarted,
 )
-from chaoskit.campaign.jobs import Done, Job, checked, close_session, perform
 from chaoskit.campaign.judging import judge_again, judged
 from chaoskit.campaign.meetings import take_note
 from chaoskit.campaign.options import Options
@@ -108,7 +108,7 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
                 whole = msgspec.structs.replace(_essential(options), shard=None)
                 store.put(CAMPAIGN, identity(msgspec.json.encode(whole), files))
         yield Started(store.folder, loaded.title, resumed, len(store.known()))
-        own = Workers(options.jobs, close_session) if executor is None else None
+        own = Workers(options.jobs, jobs.close_session) if executor is None else None
         campaign = _Campaign(options, store, executor or own)
         try:
             yield from campaign.events()
@@ -207,7 +207,7 @@ class _Campaign:
         """Random schedules until the time is over, and then the failed ones again."""
         points = self._found(first, second)
         yield Surveyed(expectation, len(points))
-        soaking = Soaking(self._store, self._surveys(), self._submit)
+        soaking = Soaking(self._store, self._settings(), self._submit)
         for event in soaking.trials(soak_of(self._options, first, points), self._out_of_time):
             self._store.put("seconds", f"{self._seconds():.3f}")
             yield TrialDone(event) if isinstance(event, StoredTrial) else event
@@ -227,7 +227,7 @@ class _Campaign:
         kinds = {f.kind for t in self._store.trials() for f in t.judgement.findings}
         if not kinds & SUSPECT:
             return
-        later = _histories(_done(self._submit(self._surveys())))
+        later = _histories(self._do(jobs.Survey(self._settings()), jobs.SurveyDone).results)
         scenario = load(self._options.target).scenario
         fresh = expect(first, second, scenario, *later)
         fresh = msgspec.structs.replace(fresh, varying=expectation.varying)
@@ -244,10 +244,9 @@ class _Campaign:
             str(f.point) for s in schedules for f in s.faults_of(1) if not (s.timed or f.is_prelude)
         }
         if points:
-            job = msgspec.structs.replace(
-                self._surveys(), locate=tuple(sorted(points)), trace=False
-            )
-            self._store.put_locations(_done(self._submit(job)).locations)
+            untraced = msgspec.structs.replace(self._settings(), trace=False)
+            located = self._do(jobs.Locate(untraced, tuple(sorted(points))), jobs.LocateDone)
+            self._store.put_locations(located.locations)
 
     def _finish(self, why: str) -> Finished:
         seconds = self._seconds()
@@ -262,20 +261,20 @@ class _Campaign:
         stored = self._store.survey()
         if stored is not None:
             return stored
-        surveyed = self._submit(self._surveys())
+        surveyed = self._submit(jobs.Survey(self._settings()))
         began = time.monotonic()
         while not wait([surveyed], timeout=SILENT_S).done:
             yield Surveying(time.monotonic() - began)
-        done = _done(surveyed)
+        done = jobs.outcome(surveyed.result(), jobs.SurveyDone)
         self._store.put("restorable", "yes" if done.restorable else "no")
         self._store.put(NO_VIEW, done.no_view)
         self._store.put(CLOSED, "\n".join(done.closed))
         loaded = load(self._options.target)
         first, second, expectation = learnt(
             self._store,
-            _histories(done),
+            _histories(done.results),
             lambda runs: survey_of(runs, loaded),
-            lambda number: _histories(_done(self._submit(self._baselines(number)))),
+            self._further,
             self._options.mechanisms,
         )
         self._store.put_survey(first, second, expectation)
@@ -339,7 +338,7 @@ class _Campaign:
                 self._why = self._time_limit
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                batch, done = running.pop(future), _done(future)
+                batch, done = running.pop(future), jobs.outcome(future.result(), jobs.RunsDone)
                 for (position, schedule), result in zip(batch, done.results, strict=True):
                     yield self._book(number, position, schedule, result)
                 if self._in_vain:
@@ -397,8 +396,10 @@ class _Campaign:
         if self._why_real:
             return {}
         if self._store.get("worlds") is None:
-            recording = msgspec.structs.replace(self._trials(1, []), record=True)
-            worlds = _done(self._submit(recording)).worlds
+            recording = jobs.Record(
+                self._settings(wave=1), str(self._store.expectation_file), self._plan_file
+            )
+            worlds = self._do(recording, jobs.RecordDone).worlds
             self._store.put("worlds", msgspec.json.encode(worlds).decode())
         return msgspec.json.decode(self._store.get("worlds") or "{}", type=dict[str, str])
 
@@ -445,48 +446,31 @@ class _Campaign:
         if why:
             self._store.put(REFUTED, why)
 
-    def _trials(self, wave: int, batch: Batch, check: Iterable[Schedule] = ()) -> Job:
-        return msgspec.structs.replace(
-            self._surveys(),
-            schedules=tuple(str(schedule) for _, schedule in batch),
+    def _trials(self, wave: int, batch: Batch, check: Iterable[Schedule] = ()) -> jobs.Trials:
+        return jobs.Trials(
+            settings=self._settings(wave),
             expectation=str(self._store.expectation_file),
+            schedules=tuple(str(schedule) for _, schedule in batch),
             plan=self._plan_file,
             check=tuple(map(str, check)),
-            trace="calls" in self._options.mechanisms and wave < self._options.depth,
-            lines="lines" in self._options.mechanisms and wave < self._options.depth,
             keep=tuple(str(self._store.artefacts(wave, position)) for position, _ in batch),
         )
 
-    def _surveys(self) -> Job:
-        return Job(
-            target=self._options.target,
-            seed=self._options.seed,
-            timeout_s=self._options.timeout_s,
-            trace="calls" in self._options.mechanisms,
-            lines="lines" in self._options.mechanisms,
-            skip_sleeps=self._options.skip_sleeps,
-            resume_after_s=self._options.resume_after_s,
-            work_root=self._options.work_root,
-            varying=self._expectation.varying if self._expectation is not None else (),
-        )
+    def _settings(self, wave: int = 0) -> jobs.Settings:
+        varying = self._expectation.varying if self._expectation is not None else ()
+        return jobs.settings_of(self._options, wave, varying)
 
-    def _baselines(self, number: int) -> Job:
+    def _further(self, number: int) -> list[History]:
         """So many undisturbed runs, besides those of the survey."""
-        return msgspec.structs.replace(self._surveys(), schedules=(str(Schedule()),) * number)
+        job = jobs.Runs(self._settings(), (str(Schedule()),) * number)
+        return _histories(self._do(job, jobs.RunsDone).results)
 
-    def _submit(self, job: Job) -> Future[bytes]:
-        return self._executor.submit(perform, msgspec.msgpack.encode(job))
+    def _submit(self, job: jobs.Job) -> Future[bytes]:
+        return self._executor.submit(jobs.perform, jobs.encoded(job))
 
-
-def _done(future: Future[bytes]) -> Done:
-    """What came of a job.
-
-    Raises:
-        UsageError: it could not be run as asked.
-        HarnessError: chaoskit failed at it.
-    """
-    return checked(msgspec.msgpack.decode(future.result(), type=Done))
+    def _do(self, job: jobs.Job, kind: type[jobs.D]) -> jobs.D:
+        return jobs.outcome(self._submit(job).result(), kind)
 
 
-def _histories(done: Done) -> list[History]:
-    return [History.decode(result.history) for result in done.results]
+def _histories(results: Iterable[Result]) -> list[History]:
+    return [History.decode(result.history) for result in results]

@@ -15,6 +15,7 @@ import msgspec
 
 from chaoskit.campaign.options import Options, Shard
 from chaoskit.campaign.store import Store
+from chaoskit.model.actions import Kill
 from chaoskit.model.errors import UsageError
 from chaoskit.model.schedule import Schedule, parse_schedule
 
@@ -129,5 +130,5 @@ def left_of(store: Store) -> Left:
     own = set(mine)
     rest = [text for place, text in enumerate(plan_of_all(store)) if place not in own]
     alone = [parse_schedule(text).alone for text in rest]
-    points = [fault for fault in alone if fault is not None and fault.action == "kill"]
+    points = [fault for fault in alone if fault is not None and fault.action == Kill()]
     return Left(len(rest), len(points))

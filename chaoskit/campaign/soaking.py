@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from chaoskit.campaign.events import RepeatsStarted, SoakStarted
-from chaoskit.campaign.jobs import Done, Job, checked
+from chaoskit.campaign.jobs import Job, RunsDone, Settings, Trials, outcome
 from chaoskit.campaign.planning import kinds_of
 from chaoskit.campaign.repeating import REPEATS, Likeness, like, summed
 from chaoskit.campaign.store import SOAKED_S, Soaked, Store, StoredTrial
@@ -32,11 +32,12 @@ from chaoskit.explore.faults import at_points, ground_of, misbehaviours, prelude
 from chaoskit.explore.landed import part_that_landed
 from chaoskit.explore.plan import late_landings, power_cuts, several_processes
 from chaoskit.explore.soak import schedules
+from chaoskit.model.actions import LATE, POWER, KillLeader
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
 from chaoskit.model.points import Point
-from chaoskit.model.schedule import POWER, Fault, Schedule, parse_schedule
+from chaoskit.model.schedule import Fault, Schedule, parse_schedule
 from chaoskit.trial.loading import load
 
 if TYPE_CHECKING:
@@ -102,10 +103,10 @@ def soak_of(options: Options, first: History, known: Sequence[Point]) -> Soak:
     """
     faults = []
     if several_processes(known):
-        faults += [Fault("kill-leader", point) for point in known]
+        faults += [Fault(KillLeader(), point) for point in known]
     if "windows" in options.mechanisms:
         settled = load(options.target).scenario.settled
-        faults += late_landings(first, settled, options.in_flight)
+        faults += late_landings(first, settled, [LATE[way] for way in options.in_flight])
     if options.power_loss:
         faults += power_cuts(first, POWER)
     scenario = load(options.target).scenario
@@ -128,16 +129,16 @@ class Soaking:
 
     Args:
         store: where its trials go; it has a survey.
-        job: what all its jobs have in common.
+        settings: of its runs.
         submit: hands a job to the workers.
     """
 
-    def __init__(self, store: Store, job: Job, submit: Callable[[Job], Future[bytes]]) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, submit: Callable[[Job], Future[bytes]]
+    ) -> None:
         self._store = store
         self._expectation = self._expected()
-        self._job = msgspec.structs.replace(
-            job, expectation=str(store.expectation_file), trace=False, lines=False, plan=""
-        )
+        self._settings = msgspec.structs.replace(settings, trace=False, lines=False)
         self._submit = submit
         self._began = time.monotonic()
         self._before_s = float(store.get(SOAKED_S) or 0)
@@ -205,10 +206,15 @@ class Soaking:
             self._store.put(RUN_S, known)
         return float(known)
 
-    def _job_of(self, *schedules: str, keep: tuple[str, ...] = ()) -> Job:
-        return msgspec.structs.replace(self._job, schedules=schedules, keep=keep)
+    def _job_of(self, *schedules: str, keep: tuple[str, ...] = ()) -> Trials:
+        return Trials(
+            settings=self._settings,
+            expectation=str(self._store.expectation_file),
+            schedules=schedules,
+            keep=keep,
+        )
 
-    def _job_for(self, number: int, schedule: Schedule) -> Job:
+    def _job_for(self, number: int, schedule: Schedule) -> Trials:
         keep = (str(self._store.artefacts(WAVE, number)),) if self._failed < KEPT_MOST else ()
         return self._job_of(str(schedule), keep=keep)
 
@@ -295,4 +301,4 @@ def soaked_trials(store: Store) -> list[StoredTrial]:
 
 
 def _results(future: Future[bytes]) -> tuple[Result, ...]:
-    return checked(msgspec.msgpack.decode(future.result(), type=Done)).results
+    return outcome(future.result(), RunsDone).results

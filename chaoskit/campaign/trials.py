@@ -22,11 +22,12 @@ import msgspec
 from chaoskit.campaign.repeating import REPEATS, like, summed
 from chaoskit.checkers.check import judge
 from chaoskit.explore.landed import found_nothing
+from chaoskit.model.actions import Late
 from chaoskit.model.events import Event, FaultLanded, renumbered
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
-from chaoskit.model.schedule import Fault, Schedule
+from chaoskit.model.schedule import Action, Fault, Schedule
 from chaoskit.trial.snapshots import Album, Snapshot, scene
 from chaoskit.trial.supervisor import Resumed, Supervisor
 
@@ -133,7 +134,7 @@ class Darkroom:
         self._expectation = expectation
         self._albums: dict[Schedule, Album] = {}
         self._twins: dict[tuple[bytes, int], _Twin] = {}
-        self._confirmed: set[tuple[str, frozenset[str]]] = set()
+        self._confirmed: set[tuple[Action, frozenset[str]]] = set()
 
     async def trial(self, schedule: Schedule, keep: Keep, *, check: bool = False) -> Result:
         """Run ``schedule`` from a snapshot if that can be done, by real kills otherwise.
@@ -149,7 +150,7 @@ class Darkroom:
         if snapshot is None:
             return await real_trial(supervisor, schedule, expectation, keep)
         key = (snapshot.world, len(schedule.attempts))
-        late = schedule.attempts[-1][0].is_late
+        late = isinstance(schedule.attempts[-1][0].action, Late)
         twin = None if late else self._twins.get(key)
         if twin is not None:
             history = _retold(snapshot, schedule, twin)
@@ -195,7 +196,9 @@ class Darkroom:
             in another worker's copies, whose bytes may differ: paths, ports and salts are its own.
         """
         album = await self._album(Schedule())
-        faults = (fault for fault in self._plan.get(Schedule(), ()) if not fault.is_late)
+        faults = (
+            fault for fault in self._plan.get(Schedule(), ()) if not isinstance(fault.action, Late)
+        )
         known = ((fault, album.get(scene(fault))) for fault in faults)
         return {str(Schedule(((f,),))): s.world.hex() for f, s in known if s is not None}
 
@@ -230,7 +233,7 @@ class Darkroom:
         self._supervisor.world.keep_only(kept)
 
 
-def _failure(schedule: Schedule, judgement: Judgement) -> tuple[str, frozenset[str]]:
+def _failure(schedule: Schedule, judgement: Judgement) -> tuple[Action, frozenset[str]]:
     """What makes failures the same: the kind of fault, and what it showed."""
     (fault,) = schedule.attempts[-1]
     return fault.action, frozenset(finding.fingerprint for finding in judgement.roots)

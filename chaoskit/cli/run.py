@@ -28,10 +28,10 @@ from chaoskit.cli.soak import with_soak
 from chaoskit.cli.words import pair, resume_words, text_of
 from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MECHANISMS, Mechanism
+from chaoskit.model.actions import LATE, Lateness
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.findings import Verdict
 from chaoskit.model.preludes import parse_clock
-from chaoskit.model.schedule import LATE, Action
 from chaoskit.model.token import CommandSpec, Target
 from chaoskit.reporting.clean import plain
 from chaoskit.reporting.summary import Summary, summarize
@@ -80,7 +80,7 @@ def mechanisms_of(text: str) -> tuple[Mechanism, ...]:
     return tuple(chosen)
 
 
-def in_flight_of(text: str) -> tuple[Action, ...]:
+def in_flight_of(text: str) -> tuple[Lateness, ...]:
     """How requests land that are in flight at a kill: ``landed``, or how late besides.
 
     Raises:

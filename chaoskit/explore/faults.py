@@ -14,12 +14,13 @@ from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from chaoskit.explore.plan import points, window_of
+from chaoskit.model.actions import AtPoint, Pause, Stop, Twin
 from chaoskit.model.events import RequestReceived
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, Point, WindowPoint
-from chaoskit.model.preludes import HOWS
+from chaoskit.model.preludes import HOWS, Damage
 from chaoskit.model.scenario import Scenario
-from chaoskit.model.schedule import Fault, Schedule, before, kill
+from chaoskit.model.schedule import Action, Fault, Schedule, before, kill
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ ANY = "*"
 _WITHOUT_A_TRACE = ("missing", "stale")
 """Where *all* that a task knows is gone, or is older, nothing is left that could tell it so."""
 
-GRACE = "500ms"
+GRACE_MS = 500
 RESUMERS = (2, 8)
 WEEK = "clock:+7d"
 
@@ -101,11 +102,11 @@ def ground_of(scenario: Scenario, history: History, found: Sequence[Point]) -> G
 
 def at_points(ground: Ground, kinds: Sequence[str]) -> list[Fault]:
     """Every fault at a point, of these kinds."""
-    actions = {
-        "stop": f"stop:{GRACE}",
-        "interrupt": f"interrupt:{GRACE}",
-        "pause": "pause",
-        "twin": "twin",
+    actions: dict[str, AtPoint] = {
+        "stop": Stop("stop", GRACE_MS),
+        "interrupt": Stop("interrupt", GRACE_MS),
+        "pause": Pause(),
+        "twin": Twin(),
     }
     return [
         Fault(action, point)
@@ -174,14 +175,14 @@ def schedules(ground: Ground, kinds: Sequence[str], seed: int) -> list[Schedule]
     """
     rng = random.Random(f"faults {seed}")
     wave: list[Schedule] = []
-    by_action: dict[str, list[Fault]] = {}
+    by_action: dict[Action, list[Fault]] = {}
     for fault in at_points(ground, kinds):
         by_action.setdefault(fault.action, []).append(fault)
     for faults in by_action.values():
         wave += [Schedule(((fault,),)) for fault in _some(faults, rng)]
     places = ground.places
     for fault in preludes(ground, kinds):
-        if fault.action.startswith("damage:stale"):
+        if isinstance(fault.action, Damage) and fault.action.how == "stale":
             # An older copy is there once an attempt has found files, which the second one does.
             pairs = _some(_in_the_resume(places), rng)
             wave += [Schedule(((kill(one),), (kill(two),), (fault,))) for one, two in pairs]

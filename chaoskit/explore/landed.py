@@ -43,7 +43,7 @@ def found_nothing(history: History, schedule: Schedule) -> bool:
         for fault in faults
         if fault not in part.faults_of(number)
     ]
-    return bool(missed) and all(isinstance(fault.prelude, Damage) for fault in missed)
+    return bool(missed) and all(isinstance(fault.action, Damage) for fault in missed)
 
 
 def places_of_times(history: History) -> dict[Fault, Point]:

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from chaoskit.model.actions import Beside, Late, PowerLoss
 from chaoskit.model.errors import unknown_name
 from chaoskit.model.events import (
     CallSeen,
@@ -34,7 +35,7 @@ from chaoskit.model.points import (
     WindowPoint,
     parse_point,
 )
-from chaoskit.model.schedule import Action, Fault, Schedule, kill, parse_schedule
+from chaoskit.model.schedule import Fault, Schedule, kill, parse_schedule
 from chaoskit.probe.lines import LINE
 from chaoskit.trace import MAPPED, RING
 
@@ -99,16 +100,16 @@ def _around(seen: CallSeen, *, after: bool) -> Iterator[CallPoint]:
         yield replace(point, side="after")
 
 
-def power_cuts(history: History, profiles: Sequence[Action]) -> list[Fault]:
+def power_cuts(history: History, losses: Sequence[PowerLoss]) -> list[Fault]:
     """A loss of power after every call of the first attempt, for each way in which a disk may keep
     what was not synced.
     """
     calls = [parse_point(body.call) for _, body in history.of(CallSeen) if body.attempt == 1]
     return [
-        Fault(profile, replace(call, side="after"))
+        Fault(loss, replace(call, side="after"))
         for call in calls
         if isinstance(call, CallPoint)
-        for profile in profiles
+        for loss in losses
     ]
 
 
@@ -124,21 +125,21 @@ def noted(histories: Iterable[History], what: str) -> list[str]:
 
 
 def late_landings(
-    history: History, settled: Sequence[str], actions: Sequence[Action] = ("late:1",)
+    history: History, settled: Sequence[str], ways: Sequence[Late] = (Late(1),)
 ) -> list[Fault]:
     """A kill with a request in flight that lands later, for every effect that is asked for.
 
     Args:
         history: an undisturbed run.
         settled: patterns of operations of which the task may rely on that nothing is in flight.
-        actions: how late.
+        ways: how late.
     """
     return [
-        Fault(action, window_of(body, "received"))
+        Fault(way, window_of(body, "received"))
         for _, body in history.requests
         if body.wants is not None
         and not any(fnmatchcase(f"{body.service}.{body.operation}", p) for p in settled)
-        for action in actions
+        for way in ways
     ]
 
 
@@ -249,4 +250,4 @@ def next_wave(
 
 def _is_no_state(fault: Fault) -> bool:
     """Whether what a resume finds is more than the files and the services' books."""
-    return fault.is_late or fault.is_prelude or fault.is_beside
+    return fault.is_prelude or isinstance(fault.action, Late | Beside)

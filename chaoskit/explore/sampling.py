@@ -67,7 +67,7 @@ def _sort(schedule: Schedule) -> tuple[str, str]:
             place, _, line = point.name.rpartition(":")
             return place or point.name, f"{fault.action} {line}"
         case _:
-            return "", fault.action
+            return "", str(fault.action)
 
 
 def _mixed_turns(rng: random.Random, groups: Iterable[Sequence[T]]) -> list[T]:

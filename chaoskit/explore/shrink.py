@@ -39,7 +39,7 @@ from dataclasses import dataclass, replace
 
 from chaoskit.model.errors import UsageError
 from chaoskit.model.points import Point, TimePoint
-from chaoskit.model.schedule import Fault, Schedule, parse_fault
+from chaoskit.model.schedule import Action, Fault, Schedule, parse_fault
 
 MOST = 200
 """How many candidates are proposed, where nothing else is asked for."""
@@ -120,7 +120,7 @@ class Shrinker:
         self._places: list[dict[Point, int]] = [
             {point: place for place, point in enumerate(order)} for order in self._orders
         ]
-        self._possible: dict[tuple[int, str], list[Point]] = {}
+        self._possible: dict[tuple[int, Action], list[Point]] = {}
         self._landed = landed
         self._items = items
         self._left = most

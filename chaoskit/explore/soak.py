@@ -23,7 +23,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
+from chaoskit.model.actions import Beside, Pause
 from chaoskit.model.points import CallPoint, Point, TimePoint
+from chaoskit.model.preludes import Resumers
 from chaoskit.model.schedule import Fault, Schedule, kill
 
 TIMED = 0.25
@@ -74,7 +76,7 @@ def _beside(schedule: Schedule) -> Schedule:
     attempts: list[tuple[Fault, ...]] = []
     for faults in schedule.attempts:
         attempts.append(faults)
-        if any(fault.action == "pause" for fault in faults):
+        if any(isinstance(fault.action, Pause) for fault in faults):
             attempts.append(())
     return Schedule(tuple(attempts))
 
@@ -86,12 +88,14 @@ def _prepared(
     attempts: list[tuple[Fault, ...]] = []
     for number, faults in enumerate((*schedule.attempts, ())):
         among, often = (preludes, PREPARED) if number else (misdeeds, MISLED)
-        beside = number > 0 and any(f.action == "pause" for f in schedule.attempts[number - 1])
+        beside = number > 0 and any(
+            isinstance(f.action, Pause) for f in schedule.attempts[number - 1]
+        )
         chosen = [rng.choice(among)] if among and rng.random() < often else []
         # of several runners none is traced, so that none is met at a call
-        alone = any(fault.is_beside or isinstance(fault.point, CallPoint) for fault in faults)
+        alone = any(isinstance(f.action, Beside) or isinstance(f.point, CallPoint) for f in faults)
         if beside or alone:
-            chosen = [f for f in chosen if not f.action.startswith("resumers:")]
+            chosen = [f for f in chosen if not isinstance(f.action, Resumers)]
         attempts.append((*([] if beside else chosen), *faults))
     while attempts and not attempts[-1]:
         attempts.pop()

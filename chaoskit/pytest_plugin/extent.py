@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,16 +10,17 @@ from chaoskit.campaign.baselines import loose_of
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.sharding import left_of
 from chaoskit.campaign.store import Store, StoredTrial
+from chaoskit.model.actions import Kill, Kills, Late, PowerLoss
 from chaoskit.model.errors import UsageError
 from chaoskit.model.points import Point
-from chaoskit.model.schedule import Schedule, parse_schedule
+from chaoskit.model.schedule import Action, Schedule, parse_schedule
 from chaoskit.pytest_plugin.gaps import Known
 from chaoskit.reporting.summary import Summary
 
-Way = tuple[str, type[Point]]
+Way = tuple[Action, type[Point]]
 """What a fault does, and the kind of its point."""
 
-_EVERYWHERE = re.compile(r"kill|kill-leader|late:.*|power:.*")
+_EVERYWHERE = Kills
 """What a campaign does at every point. Of all else it does a few, and may choose others if the task
 has changed.
 """
@@ -64,7 +64,7 @@ class Extent:
         except UsageError:  # of another version: nothing says that it was tried
             return False
         ways = _ways(schedule)
-        everywhere = all(_EVERYWHERE.fullmatch(action) for action, _ in ways)
+        everywhere = all(isinstance(action, _EVERYWHERE) for action, _ in ways)
         return everywhere and schedule.faults <= self.depth and ways <= self.tried
 
 
@@ -91,9 +91,15 @@ def _sort(trial: StoredTrial) -> tuple[int, str]:
     alone = parse_schedule(trial.schedule).alone
     if trial.wave > 1:
         return trial.wave, ""
-    if alone is not None and (alone.is_late or alone.is_power):
-        return 1, "late" if alone.is_late else "power"
-    return 1, "kill" if alone is not None and alone.action == "kill" else "other"
+    match alone.action if alone is not None else None:
+        case Late():
+            return 1, "late"
+        case PowerLoss():
+            return 1, "power"
+        case Kill():
+            return 1, "kill"
+        case _:
+            return 1, "other"
 
 
 def _left_out(

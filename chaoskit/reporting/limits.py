@@ -11,6 +11,7 @@ from chaoskit.campaign.store import CLOSED, NO_VIEW, Store, StoredTrial
 from chaoskit.checkers.comparison import counted
 from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MEANING, noted
+from chaoskit.model.actions import Late, PowerLoss
 from chaoskit.model.events import CallSeen
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
@@ -47,10 +48,11 @@ def _runs(store: Store) -> Sequence[History]:
 def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
     failed = [parse_schedule(t.schedule) for t in trials if t.judgement.findings]
     faults = [fault for schedule in failed for faults in schedule.attempts for fault in faults]
-    ways = {"late" if f.is_late else "power" if f.is_power else "kill" for f in faults}
-    if "late" in ways and "kill" not in ways:
+    ways = {type(fault.action) for fault in faults}
+    plain = bool(ways - {Late, PowerLoss})
+    if Late in ways and not plain:
         yield LATE_ONLY
-    if "power" in ways and "kill" not in ways:
+    if PowerLoss in ways and not plain:
         yield POWER_ONLY
     why = store.get("real")
     if why and why != "as asked for":

@@ -14,6 +14,7 @@ from chaoskit.campaign.repeating import Repeated
 from chaoskit.campaign.shrinking import Shrunken, shrunken_of
 from chaoskit.campaign.soaking import soaked_trials
 from chaoskit.campaign.store import Store, StoredTrial
+from chaoskit.model.actions import Kill, KillLeader, Late, PowerLoss
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Diagnosis, Finding, Verdict
 from chaoskit.model.schedule import parse_schedule
@@ -136,7 +137,7 @@ def summarize(store: Store, title: str = "") -> Summary:
     first = [t for t in trials if t.wave == 1]
     total = int(store.get("points.total") or 0)
     alone = [(t, parse_schedule(t.schedule).alone) for t in first]
-    tested = [t for t, fault in alone if fault is not None and fault.action == "kill"]
+    tested = [t for t, fault in alone if fault is not None and fault.action == Kill()]
     points = Points(total, len(tested), sum(t.landed for t in tested))
     landed = [parse_schedule(t.schedule) for t in trials if t.landed]
     if soak is not None:
@@ -169,8 +170,8 @@ def summarize(store: Store, title: str = "") -> Summary:
             store, options, expectation, (total, points.tested), sum(map(missed_by_time, trials))
         ),
         remarks=remarks(store, options, trials),
-        late=sum(f.is_late for _, f in alone if f is not None),
-        power_cuts=sum(f.is_power for _, f in alone if f is not None),
+        late=sum(isinstance(f.action, Late) for _, f in alone if f is not None),
+        power_cuts=sum(isinstance(f.action, PowerLoss) for _, f in alone if f is not None),
         other_faults=sum(t.landed and _is_other(t) for t in first),
         states=len({t.world for t in trials if t.world and not t.real}),
         volatile=expectation.volatile,
@@ -189,9 +190,8 @@ def _mechanisms(options: Options) -> tuple[str, ...]:
 
 def _is_other(trial: StoredTrial) -> bool:
     schedule = parse_schedule(trial.schedule)
-    kills = {"kill", "kill-leader"}
-    return not schedule.copied and any(
-        fault.action not in kills for faults in schedule.attempts for fault in faults
+    return not schedule.copied and not all(
+        isinstance(f.action, Kill | KillLeader) for faults in schedule.attempts for f in faults
     )
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from chaoskit.model.actions import PowerLoss, Twin
 from chaoskit.model.errors import UsageError
 from chaoskit.model.events import AttemptEnded, AttemptStarted, How, TraceNoted
 from chaoskit.model.schedule import Fault
@@ -186,7 +187,7 @@ class Attempt:
         if not self._beside.done():
             return await asyncio.shield(ending)
         launching = self._stage.launching
-        if self._beside.result().action == "twin":
+        if isinstance(self._beside.result().action, Twin):
             twin = self._stage.runner(self._first.attempt, self._environment(self._first))
             claims_success = await run_twin(launching, twin, output, launching.thaw)
             status = await asyncio.shield(ending)
@@ -254,8 +255,9 @@ class Attempt:
     def _lose_power(self) -> None:
         """After a fault that says so: the work folder is what a disk would have kept of it."""
         state, landed = self._state, self._first.landed
-        if landed is not None and landed.is_power and state.durable is not None:
-            state.durable.disks()[landed.profile].write_to(self._stage.workspace.state)
+        loss = landed.action if landed is not None else None
+        if isinstance(loss, PowerLoss) and state.durable is not None:
+            state.durable.disks()[loss.profile].write_to(self._stage.workspace.state)
         elif not self._unseen:
             return
         state.disk_changed_unseen()

@@ -45,7 +45,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
-from chaoskit.model.schedule import PROFILES, Profile
+from chaoskit.model.actions import PROFILES, Profile
 from chaoskit.trial.power_disk import PERMISSIONS, Disk, Entry, File, Folder, Symlink
 
 __all__ = ["Disk", "Durable", "Entry", "File", "Folder", "Symlink"]

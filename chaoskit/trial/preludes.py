@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
+from chaoskit.model.actions import Beside, Pause, PowerLoss
 from chaoskit.model.behaviours import Behaviour
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.hosting import Clocked, Misbehaving, Service
@@ -56,8 +57,8 @@ class Circumstances:
         for number in range(1, len(schedule.attempts) + 1):
             _check_together(schedule, number)
         for fault in (f for faults in schedule.attempts for f in faults):
-            prelude = fault.prelude
-            if fault.is_power and self._workspace.cwd != self._workspace.home:
+            prelude = fault.action
+            if isinstance(prelude, PowerLoss) and self._workspace.cwd != self._workspace.home:
                 raise UsageError(
                     f"{fault}: a loss of power is followed in the work folder only; add "
                     "--power-loss, which runs the command there"
@@ -162,13 +163,13 @@ class Circumstances:
 
 def _check_together(schedule: Schedule, number: int) -> None:
     faults = schedule.faults_of(number)
-    beside = [fault for fault in faults if fault.is_beside]
-    several = [fault for fault in faults if isinstance(fault.prelude, Resumers)]
+    beside = [fault for fault in faults if isinstance(fault.action, Beside)]
+    several = [fault for fault in faults if isinstance(fault.action, Resumers)]
     if len(beside) > 1:
         raise UsageError(f"one second runner in an attempt, not {len(beside)}: {schedule}")
     if len(several) > 1:
         raise UsageError(f"an attempt has one number of resumers: {schedule}")
-    if beside and beside[0].action == "pause" and schedule.faults_of(number + 1):
+    if beside and isinstance(beside[0].action, Pause) and schedule.faults_of(number + 1):
         raise UsageError(
             f"attempt {number + 1} of {schedule} runs while attempt {number} is paused, "
             "and suffers no fault: write - for it"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from chaoskit.model.actions import PowerLoss
 from chaoskit.model.points import Point
 from chaoskit.model.schedule import Fault
 from chaoskit.probe import where
@@ -57,8 +58,9 @@ class Recording:
         disks = durable.disks() if durable is not None else {}
         for fault in self._wanted[point]:
             self.album[fault] = snapshot
-            if fault.is_power:
-                self.album[fault] = self._world.after_power_loss(snapshot, disks[fault.profile])
+            if isinstance(fault.action, PowerLoss):
+                disk = disks[fault.action.profile]
+                self.album[fault] = self._world.after_power_loss(snapshot, disk)
 
     def _snapshot(self, watch: Watch, late: LateRequest | None) -> Snapshot:
         """The world now, which is held still if anything in it could move."""

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from chaoskit.model.actions import PowerLoss
 from chaoskit.model.schedule import Fault, kill
 from chaoskit.trial import files
 from chaoskit.trial.in_flight import LateRequest
@@ -93,7 +94,7 @@ Album = dict[Fault, Snapshot]
 
 def scene(fault: Fault) -> Fault:
     """The fault that leaves the same world: what lands late is a kill at first."""
-    return fault if fault.is_power else kill(fault.point)
+    return fault if isinstance(fault.action, PowerLoss) else kill(fault.point)
 
 
 class Contents:

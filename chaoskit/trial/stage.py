@@ -29,7 +29,7 @@ from chaoskit.model.hosting import (
     Service,
     ServiceSettings,
 )
-from chaoskit.model.preludes import Changed
+from chaoskit.model.preludes import Changed, Prelude
 from chaoskit.model.schedule import Fault
 from chaoskit.trial import files
 from chaoskit.trial.addresses import Addresses, addresses
@@ -218,10 +218,10 @@ class Stage:
         """
         circumstances = self.circumstances
         circumstances.begin()
-        deeds = [fault.prelude for fault in preludes]
+        deeds = [fault.action for fault in preludes]
         done = []
         for deed in deeds:
-            done.append(deed is not None and circumstances.do(deed))
+            done.append(isinstance(deed, Prelude) and circumstances.do(deed))
             if isinstance(deed, Changed):
                 await self._make(self.scenario.changes[deed.name])
         now = [deed for deed in deeds if isinstance(deed, Behaviour)]

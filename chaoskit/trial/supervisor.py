@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from chaoskit.model.actions import Late, PowerLoss
 from chaoskit.model.effects import Effect
 from chaoskit.model.events import AttemptEnded, FaultLanded
 from chaoskit.model.history import History
@@ -93,8 +94,7 @@ class Supervisor:
     async def _afresh(self, schedule: Schedule, seed_shift: int = 0) -> TrialState:
         """The state of a trial in an empty world."""
         await self._stage.reset(seed_shift)
-        loses_power = any(fault.is_power for faults in schedule.attempts for fault in faults)
-        return TrialState(self._stage, self.conduct, loses_power=loses_power)
+        return TrialState(self._stage, self.conduct, loses_power=schedule.loses_power)
 
     async def _run(
         self, attempt: int, schedule: Schedule, state: TrialState, looker: Looker | None = None
@@ -136,7 +136,7 @@ class Supervisor:
         """
         wanted = tuple(faults)
         schedule = Schedule() if since is None else since.schedule
-        loses_power = any(fault.is_power for fault in wanted)
+        loses_power = any(isinstance(fault.action, PowerLoss) for fault in wanted)
         if since is None:
             await self._stage.reset()
             state = TrialState(self._stage, self.conduct, loses_power=loses_power)
@@ -170,8 +170,8 @@ class Supervisor:
         attempt = snapshot.attempt
         for fault in schedule.faults_of(attempt):
             state.recorder.add(FaultLanded(attempt, str(fault)))
-            if fault.is_late and snapshot.late is not None:
-                state.in_flight.add(snapshot.late, fault.lands_after)
+            if isinstance(fault.action, Late) and snapshot.late is not None:
+                state.in_flight.add(snapshot.late, fault.action.after)
         state.collect(attempt)
         killed = AttemptEnded(attempt=attempt, how="killed", code=int(signal.SIGKILL), seconds=0.0)
         state.recorder.add(killed)

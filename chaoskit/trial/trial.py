@@ -68,7 +68,7 @@ class Trial:
         self._attempt = None
         faults = schedule.faults_of(number)
         preludes = [fault for fault in faults if fault.is_prelude]
-        if any(isinstance(fault.prelude, Clock) for fault in preludes):
+        if any(isinstance(fault.action, Clock) for fault in preludes):
             state.all_lands()  # nothing is under way for as long as clocks are moved by
         if (after_s := state.conduct.resume_after_s) and state.recorder.history().ends_with_a_kill:
             state.all_lands()

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol, get_args
 
+from chaoskit.model.actions import Beside, KillLeader, Late, Pause, Stop, Twin
 from chaoskit.model.effects import Effect
 from chaoskit.model.events import (
     CallSeen,
@@ -111,7 +112,7 @@ class Watch:
         self._catch_up = catch_up
         self._next_number = next_number
         self._faults = {fault.point: fault for fault in faults if not fault.is_prelude}
-        self.has_company = any(fault.is_beside for fault in self._faults.values())
+        self.has_company = any(isinstance(fault.action, Beside) for fault in self._faults.values())
         self._beside = beside
         self._looker = looker
         self.leader_killed = self.stopped = False
@@ -141,35 +142,37 @@ class Watch:
         if self.killed or self._faults.pop(fault.point, None) is None:
             return  # each takes place once
         self._catch_up()  # which process it is: a quick task is here before we hear of its start
-        if (fault.is_beside or fault.grace_ms is not None) and not self._grip.alive:
+        action = fault.action
+        if isinstance(action, Beside | Stop) and not self._grip.alive:
             return  # it had ended by itself: nobody can be asked, or overtaken, any more
         self.landed = fault
-        if fault.is_beside:
-            self._land_beside(fault)
-            return
-        if fault.grace_ms is not None:
-            self._drain()
-            self._recorder.add(FaultLanded(self.attempt, str(fault)))
-            self.stopped = True
-            self._grip.ask_to_stop(_SIGNALS[fault.action.partition(":")[0]], fault.grace_ms / 1000)
-            return
+        match action:
+            case Pause() | Twin():
+                # It stands still until the second runner is there (a twin), or has ended.
+                self._grip.freeze()
+                self._tell_of(fault)
+                self._beside(fault)
+            case Stop():
+                self._tell_of(fault)
+                self.stopped = True
+                self._grip.ask_to_stop(_SIGNALS[action.asked], action.grace_ms / 1000)
+            case _:
+                self._kill(fault)
+
+    def _kill(self, fault: Fault) -> None:
         self.killed = True
-        if fault.action == "kill-leader":
+        if isinstance(fault.action, KillLeader):
             self.leader_killed = True
             self._grip.kill_leader()
         else:
             self._grip.kill()
-        if fault.is_late and self._pending is not None:
-            self.late.append((self._pending, fault.lands_after))
-        self._drain()  # what it had said before it died
-        self._recorder.add(FaultLanded(self.attempt, str(fault)))
+        if isinstance(fault.action, Late) and self._pending is not None:
+            self.late.append((self._pending, fault.action.after))
+        self._tell_of(fault)
 
-    def _land_beside(self, fault: Fault) -> None:
-        """The task stands still until the second runner is there (a twin), or has ended."""
-        self._grip.freeze()
-        self._drain()
+    def _tell_of(self, fault: Fault) -> None:
+        self._drain()  # what it had said before
         self._recorder.add(FaultLanded(self.attempt, str(fault)))
-        self._beside(fault)
 
     def service_of(self, number: int) -> str:
         """Which service got this request; empty for one of an attempt that is over."""
@@ -234,7 +237,7 @@ class Watch:
         )
         fault = self._fault_at(number, "answered")
         self._kill_at(number, "answered")
-        asked = fault is not None and fault.grace_ms is not None
+        asked = fault is not None and isinstance(fault.action, Stop)
         if self._stops_at(number, "answered") or self.leader_killed or asked:
             self._grip.thaw()
 

@@ -15,6 +15,7 @@ from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store, StoredTrial
 from chaoskit.campaign.workers import Inline
 from chaoskit.explore.plan import points
+from chaoskit.model.actions import Late
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.token import Target, parse_token
@@ -84,7 +85,7 @@ def test_the_second_kills_go_on_from_each_state_once_and_from_nothing_that_faile
     found = explored(target, tmp_path / "runs", in_flight=("late:1",))
     right: dict[str, str] = {}
     for trial in found.first:
-        late = parse_schedule(trial.schedule).attempts[0][0].is_late
+        late = isinstance(parse_schedule(trial.schedule).attempts[0][0].action, Late)
         if trial.judgement.verdict == "VALID" and not late:
             assert trial.world
             right.setdefault(trial.world, trial.schedule)

@@ -19,9 +19,10 @@ from chaoskit.campaign.replay import replay
 from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store, StoredTrial
 from chaoskit.campaign.workers import Inline
+from chaoskit.model.actions import POWER, Kill, PowerLoss
 from chaoskit.model.events import CallSeen, EffectApplied
 from chaoskit.model.history import History
-from chaoskit.model.schedule import POWER, Fault, Schedule, parse_schedule
+from chaoskit.model.schedule import Action, Fault, Schedule, parse_schedule
 from chaoskit.model.token import Target, parse_token
 from chaoskit.reporting.limits import POWER_ONLY
 from chaoskit.reporting.summary import Summary, summarize
@@ -69,7 +70,7 @@ class Explored:
                 finding.kind for finding in trial.judgement.roots
             )
             for fault, trial in self.trials
-            if fault.action == action and trial.judgement.findings
+            if str(fault.action) == action and trial.judgement.findings
         }
 
 
@@ -266,7 +267,7 @@ def test_each_way_to_keep_a_record_loses_what_it_does_not_sync_and_nothing_else(
     """
     found = explored(shorter(tmp_path, case.name, case.steps), tmp_path / "runs")
     shown: set[str] = set()
-    for action in ("kill", *POWER):
+    for action in ("kill", *map(str, POWER)):
         predicted, kinds = case.of(action)
         failed = found.failed(action)
         assert failed.keys() == predicted(found.survey), (action, case.why)
@@ -303,7 +304,7 @@ def test_a_disk_that_is_put_back_is_the_disk_that_a_real_run_is_left_with(
     target = shorter(tmp_path, name, 2)
     copied = explored(target, tmp_path / "copied", max_points=12, seed=1)
     real = explored(target, tmp_path / "real", max_points=12, seed=1, snapshots=False)
-    assert {fault.is_power for fault, _ in real.trials} == {True, False}
+    assert {isinstance(fault.action, PowerLoss) for fault, _ in real.trials} == {True, False}
     assert not any(trial.real is False for _, trial in real.trials)
     assert any(trial.real is False for _, trial in copied.trials)
     assert told(copied) == told(real)
@@ -313,7 +314,7 @@ def test_a_disk_that_is_put_back_is_the_disk_that_a_real_run_is_left_with(
 def test_the_token_of_a_loss_of_power_shows_it_again(tmp_path: Path) -> None:
     """Each profile's first finding is REPRODUCED by the command that the report prints."""
     found = explored(shorter(tmp_path, "renamed", 1), tmp_path / "runs")
-    tokens: dict[str, str] = {}
+    tokens: dict[Action, str] = {}
     for finding in found.summary.findings:
         action = parse_schedule(finding.schedule).attempts[0][0].action
         tokens.setdefault(action, finding.replay.split()[-1])
@@ -327,7 +328,7 @@ def test_each_kind_of_fault_has_a_failure_that_a_real_run_showed(tmp_path: Path)
     found = explored(shorter(tmp_path, "in_place_synced", 2), tmp_path / "runs")
     failed = {fault.action for fault, trial in found.trials if trial.judgement.findings}
     real = {f.action for f, trial in found.trials if trial.judgement.findings and trial.real}
-    assert failed == {"kill", *POWER}
+    assert failed == {Kill(), *POWER}
     assert real == failed
 
 

@@ -239,6 +239,44 @@ def test_a_campaign_says_why_it_takes_no_snapshots(tmp_path: Path, name: str) ->
         assert len(real) > 5
 
 
+ONLY_LATER = {
+    "a file elsewhere": ("open(ELSEWHERE, 'w').close()", "the task changes what is not restored"),
+    "a queue": ("LIBC.msgget(4711, 0o1600)", "the task makes what is no file and outlives it"),
+    "a ring": ("LIBC.syscall(425, 8, ctypes.create_string_buffer(512))", "calls by io_uring"),
+}
+
+
+@pytest.mark.parametrize("name", ONLY_LATER)
+def test_what_a_task_does_only_when_it_resumes_ends_copies_too(tmp_path: Path, name: str) -> None:
+    """No baseline does it; the first resume that does makes every trial a real kill. Its calls are
+    looked at where it is killed again, which is where a copy of its world would be taken.
+    """
+    deed, why = ONLY_LATER[name]
+    also = f"""import ctypes
+    LIBC = ctypes.CDLL(None)
+    if os.path.exists("begun"):
+        {deed.replace("ELSEWHERE", repr(str(tmp_path / "x")))}
+    open("begun", "w").close()
+"""
+    file = tmp_path / "task.py"
+    source = SOURCE.replace("WAY", "charge(1); await charge(2)").replace("ALSO", also)
+    file.write_text(source, encoding="utf-8")
+    options = Options(
+        target=Target(scenario=str(file)),
+        mechanisms=best(),
+        runs=str(tmp_path),
+        max_points=MOST,
+        depth=2,
+    )
+    *_, last = run(options)
+    assert isinstance(last, Finished)
+    with Store(last.folder) as store:
+        trials = [trial for trial in store.trials() if trial.wave == 1]
+        assert why in (store.get("real") or "")
+    assert len(trials) > 5
+    assert all(trial.real for trial in trials)
+
+
 REMEMBERS = """
 import http.client, json, os, urllib.parse
 from chaoskit import Scenario

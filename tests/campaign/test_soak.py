@@ -28,6 +28,7 @@ from chaoskit.campaign.store import Soaked, Store, StoredTrial, find_run, open_c
 from chaoskit.explore.plan import several_processes, sweep
 from chaoskit.explore.soak import schedules
 from chaoskit.explore.statistics import interval, upper_bound
+from chaoskit.model.actions import Late
 from chaoskit.model.findings import Finding, Judgement
 from chaoskit.model.points import parse_point
 from chaoskit.model.schedule import parse_schedule
@@ -114,7 +115,7 @@ def test_the_schedules_are_those_of_the_seed(tmp_path: Path) -> None:
         asked = soak_of(given, survey[0], known)
         stream = schedules(asked.points, float(store.get(RUN_S) or 0), 7, 3, asked.faults)
         assert [row.drawn for row in store.soaked()] == [str(s) for s in islice(stream, 9)]
-        assert any(fault.is_late for fault in asked.faults)
+        assert any(isinstance(fault.action, Late) for fault in asked.faults)
 
 
 # What is found.

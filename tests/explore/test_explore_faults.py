@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from chaoskit.explore.faults import EACH, FAULT_KINDS, Ground, at_points, preludes, schedules
 from chaoskit.explore.soak import schedules as soak
+from chaoskit.model.actions import Beside
 from chaoskit.model.points import CallPoint, WindowPoint
+from chaoskit.model.preludes import Resumers
 from chaoskit.model.schedule import parse_schedule
 from tests.checkers.builder import charge, mail, undisturbed
 
@@ -52,5 +54,5 @@ def test_a_soak_puts_no_several_runners_where_a_call_is_met(seed: int) -> None:
     others, done = at_points(GROUND, tuple(FAULT_KINDS)), preludes(GROUND, ("resumers",))
     for schedule in islice(soak([CALL], 0.1, seed, faults=others, preludes=done), 300):
         for faults in schedule.attempts:
-            several = any(fault.is_beside or fault.kind == "resumers" for fault in faults)
+            several = any(isinstance(fault.action, Beside | Resumers) for fault in faults)
             assert not (several and any(isinstance(f.point, CallPoint) for f in faults))

@@ -10,6 +10,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from chaoskit.explore.shrink import Candidate, Shrinker
+from chaoskit.model.actions import Kill, KillLeader, Late
 from chaoskit.model.points import WINDOWS, CrossingPoint, Point, TimePoint, WindowPoint, parse_point
 from chaoskit.model.schedule import Fault, Schedule, kill, parse_schedule
 
@@ -45,9 +46,9 @@ def place(fault: Fault, *, of: Sequence[Point] = WORLD) -> int:
 EXACT = st.sampled_from(WORLD) | st.builds(CrossingPoint, st.just("unknown"), st.integers(1, 3))
 TIMES = st.builds(TimePoint, st.integers(0, 20))
 LATE = st.builds(
-    lambda n: Fault("late:1", WindowPoint("payments", "charge", n, "received")), st.integers(1, 40)
+    lambda n: Fault(Late(1), WindowPoint("payments", "charge", n, "received")), st.integers(1, 40)
 )
-FAULTS = st.builds(Fault, st.sampled_from(["kill", "kill-leader"]), EXACT | TIMES) | LATE
+FAULTS = st.builds(Fault, st.sampled_from([Kill(), KillLeader()]), EXACT | TIMES) | LATE
 SCHEDULES = st.lists(st.lists(FAULTS, max_size=3).map(tuple), max_size=5).map(
     lambda attempts: Schedule(tuple(attempts))
 )

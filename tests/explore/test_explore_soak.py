@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaoskit.explore.soak import schedules
+from chaoskit.model.actions import KillLeader, Late
 from chaoskit.model.points import CrossingPoint, Point, TimePoint, WindowPoint
 from chaoskit.model.schedule import Fault, Schedule, kill, parse_schedule
 
 CHARGES: list[Point] = [WindowPoint("payments", "charge", n, "applied") for n in range(1, 101)]
-LATE = Fault("late:1", WindowPoint("payments", "charge", 1, "received"))
-LEADER = Fault("kill-leader", CrossingPoint("charge.done", 1))
+LATE = Fault(Late(1), WindowPoint("payments", "charge", 1, "received"))
+LEADER = Fault(KillLeader(), CrossingPoint("charge.done", 1))
 
 POINTS = st.lists(
     st.builds(CrossingPoint, st.sampled_from(["begun", "done"]), st.integers(1, 9)), max_size=12

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
 from chaoskit.campaign.bench import Bench
+from chaoskit.model.actions import Beside, Kill
 from chaoskit.model.changes import Change
 from chaoskit.model.errors import UsageError
 from chaoskit.model.points import START, CallPoint, parse_point
@@ -72,7 +73,7 @@ def test_every_kind_is_drawn(kind: str) -> None:
 
     assert has(find(ALL, has))
     plain = schedules(PLACES)
-    assert {f.action for f in find(plain, lambda _: True).attempts[0]} == {"kill"}
+    assert {f.action for f in find(plain, lambda _: True).attempts[0]} == {Kill()}
 
 
 @given(faults(PLACES, KINDS))
@@ -97,7 +98,7 @@ def test_a_fault_suits_its_point(fault: object) -> None:
             "kill@payments.charge#1.received / kill@payments.charge#1.received",
         ),
         (
-            lambda s: any(f.is_beside for fs in s.attempts for f in fs),
+            lambda s: any(isinstance(f.action, Beside) for fs in s.attempts for f in fs),
             "pause@payments.charge#1.received",
         ),
         (

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from chaoskit.model.actions import AtPoint
 from chaoskit.model.behaviours import Behaviour
 from chaoskit.model.errors import UsageError
 from chaoskit.model.points import START, WindowPoint
@@ -63,19 +64,17 @@ def test_every_prelude_comes_back_from_its_text(prelude: Prelude) -> None:
 def test_a_fault_at_the_start_is_its_prelude(prelude: Prelude) -> None:
     """It has no point in its text, and gives the same value back."""
     fault = before(str(prelude))
-    assert fault == parse_fault(str(prelude)) == Fault(str(prelude), START)
+    assert fault == parse_fault(str(prelude)) == Fault(prelude, START)
     assert fault.is_prelude
-    assert fault.prelude == prelude
+    assert fault.action == prelude
     assert str(fault) == str(prelude)
 
 
 @given(FAULTS)
 def test_a_fault_is_either_done_before_or_at_a_point(fault: Fault) -> None:
     """A fault at a point is no prelude, and what is done before an attempt is nothing else."""
-    assert (fault.prelude is not None) == fault.is_prelude == (fault.point == START)
-    if fault.is_prelude:
-        others = (fault.is_late, fault.is_power, fault.is_beside, fault.is_copied, fault.grace_ms)
-        assert others == (False, False, False, False, None)
+    before_it, at_it = isinstance(fault.action, Prelude), isinstance(fault.action, AtPoint)
+    assert before_it == fault.is_prelude == (fault.point == START) == (not at_it)
 
 
 @given(FAULTS)

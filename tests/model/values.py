@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from chaoskit.model.actions import LATE, POWER, Kill, KillLeader, Pause, Stop, Twin
 from chaoskit.model.behaviours import KINDS, Behaviour
 from chaoskit.model.contract import GUARANTEES, Contract
 from chaoskit.model.effects import Effect, Fields
@@ -18,7 +19,7 @@ from chaoskit.model.points import (
     WindowPoint,
 )
 from chaoskit.model.preludes import HOWS, Changed, Clock, Damage, Prelude, Resumers
-from chaoskit.model.schedule import ACTIONS, BESIDE, LATE, POWER, Fault, Schedule, before
+from chaoskit.model.schedule import Fault, Schedule, before
 from chaoskit.model.secrets import is_secret_name
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
@@ -109,18 +110,16 @@ PRELUDES: st.SearchStrategy[Prelude] = (
     | BEHAVIOURS
 )
 
-ANYWHERE = [action for action in ACTIONS if action not in (*LATE, *POWER, *BESIDE)]
-
-STOPS = st.builds("{}:{}ms".format, st.sampled_from(["stop", "interrupt"]), DELAYS)
+STOPS = st.builds(Stop, st.sampled_from(["stop", "interrupt"]), DELAYS)
 
 NO_CALLS = POINTS.filter(lambda point: not isinstance(point, CallPoint))
 
 FAULTS: st.SearchStrategy[Fault] = (
-    st.builds(Fault, st.sampled_from(ANYWHERE) | STOPS, POINTS)
-    | st.builds(Fault, st.sampled_from(BESIDE), NO_CALLS)
+    st.builds(Fault, st.sampled_from([Kill(), KillLeader()]) | STOPS, POINTS)
+    | st.builds(Fault, st.sampled_from([Pause(), Twin()]), NO_CALLS)
     | st.builds(
         Fault,
-        st.sampled_from(LATE),
+        st.sampled_from([*LATE.values()]),
         st.builds(WindowPoint, SERVICES, NAMES, ORDINALS, st.just("received")),
     )
     | st.builds(

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chaoskit.model.actions import Kill, Stop
 from chaoskit.model.errors import UsageError
 from chaoskit.model.findings import FINDING_KINDS
 from chaoskit.model.points import CallPoint, WindowPoint
-from chaoskit.pytest_plugin.extent import Extent
+from chaoskit.pytest_plugin.extent import Extent, Way
 from chaoskit.pytest_plugin.gaps import Known, known_from, sort_out
 from chaoskit.reporting.summary import ReportedFinding
 
@@ -131,7 +132,7 @@ def test_every_kind_of_finding_can_be_known() -> None:
         assert [gap.name for gap in known_from(dict.fromkeys(names, "why"))] == names
 
 
-KILL = ("kill", WindowPoint)
+KILL = (Kill(), WindowPoint)
 WHOLE = Extent((), frozenset({"kill@payments.charge#1.applied"}), frozenset({KILL}), 1)
 SAMPLE = Extent(("a sample",), WHOLE.landed, WHOLE.tried, 1)
 
@@ -163,7 +164,7 @@ def test_a_gap_is_gone_only_where_it_was_looked_for(
 
 def test_of_faults_that_are_not_done_everywhere_only_the_same_trial_says_something() -> None:
     """Six stops at other points than before are no proof; the very same stop is."""
-    stops = frozenset({("stop:500ms", CallPoint), KILL})
+    stops: frozenset[Way] = frozenset({(Stop("stop", 500), CallPoint), KILL})
     extent = Extent((), frozenset({"stop:500ms@open(a)#1"}), stops, 1)
     answers = starmap(
         Known,

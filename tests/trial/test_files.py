@@ -220,12 +220,23 @@ def test_what_its_owner_may_not_read_or_write_is_kept_too(mode: int) -> None:
         state = folder / "state"
         (state / "in").mkdir(parents=True)
         (state / "in/file").write_bytes(b"x")
+        os.setxattr(state / "in/file", "user.done", b"1")
+        os.setxattr(state / "in", "user.done", b"2")
         (state / "in/file").chmod(mode)
         (state / "in").chmod(mode)
         camera = Camera({"state": state}, Contents())
         tree = camera.take()
         assert stat.S_IMODE(tree["state/in"].mode) == mode
-        assert "state/in/file" in tree
+        marks = [dict(tree[name].extras)["user.done"] for name in ("state/in/file", "state/in")]
+        assert marks == [b"1", b"2"]
+        camera.put_back(tree, ["state"])
+        assert camera.take() == tree
+        (state / "in").chmod(0o700)
+        (state / "in/file").chmod(0o600)
+        for name in ("in/file", "in"):
+            os.setxattr(state / name, "user.done", b"3")
+        (state / "in/file").chmod(mode)
+        (state / "in").chmod(mode)
         camera.put_back(tree, ["state"])
         assert camera.take() == tree
         camera.put_back({}, ["state"])

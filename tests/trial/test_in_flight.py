@@ -21,6 +21,7 @@ from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store
 from chaoskit.campaign.workers import Inline
 from chaoskit.cli.run import in_flight_of
+from chaoskit.model.actions import LATE, Late
 from chaoskit.model.errors import UsageError
 from chaoskit.model.events import (
     AttemptEnded,
@@ -31,7 +32,7 @@ from chaoskit.model.events import (
     RequestReceived,
 )
 from chaoskit.model.history import History
-from chaoskit.model.schedule import LATE, Schedule, parse_schedule
+from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.token import Target
 from chaoskit.reporting.limits import LATE_ONLY
 from chaoskit.reporting.summary import Summary, summarize
@@ -286,7 +287,8 @@ def campaign(tmp_path: Path, source: str, **options: object) -> tuple[Summary, l
     last = [event for event in run(chosen, Inline()) if isinstance(event, Finished)][-1]
     with Store(last.folder) as store:
         schedules = [parse_schedule(trial.schedule) for trial in store.trials()]
-        late = [s for s in schedules if any(f.is_late for fs in s.attempts for f in fs)]
+        faults = {s: [f for faults in s.attempts for f in faults] for s in schedules}
+        late = [s for s in schedules if any(isinstance(f.action, Late) for f in faults[s])]
         return summarize(store), late
 
 
@@ -308,7 +310,7 @@ def steps(care: str, settled: Sequence[str] = ()) -> str:
 
 def test_every_effect_is_tried_late_in_every_way_that_was_asked_for(tmp_path: Path) -> None:
     """One trial for each effect and way; none for a look-up, which changes nothing."""
-    summary, late = campaign(tmp_path, steps("look up"), in_flight=LATE)
+    summary, late = campaign(tmp_path, steps("look up"), in_flight=tuple(LATE))
     expected = {f"{way}@payments.charge#{n}.received" for way in LATE for n in (1, 2, 3)}
     assert {str(schedule) for schedule in late} == expected
     assert summary.late == len(expected)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaoskit.model.schedule import PROFILES, Profile
+from chaoskit.model.actions import PROFILES, Profile
 from chaoskit.trial.power import Disk, Durable, Entry, File, Folder, Symlink
 
 Step = tuple[Any, ...]

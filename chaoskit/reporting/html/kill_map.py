@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from chaoskit.explore.plan import Mechanism, sweep
+from chaoskit.model.actions import Kills, Late, PowerLoss
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, CrossingPoint, TimePoint, WindowPoint
@@ -153,14 +154,17 @@ def first_fault(schedule: Schedule) -> Fault | None:
 
 def _lane(schedule: Schedule) -> str:
     faults = [fault for faults in schedule.attempts for fault in faults]
-    if not all(f.action.startswith("kill") or f.is_late or f.is_power for f in faults):
+    if not all(isinstance(f.action, Kills) for f in faults):
         return "other faults"
     if len(faults) > 1:
         return "further kills"
-    fault = faults[0]
-    if fault.is_late or fault.is_power:
-        return "late landing" if fault.is_late else "power loss"
-    return _mechanism(fault)
+    match faults[0].action:
+        case Late():
+            return "late landing"
+        case PowerLoss():
+            return "power loss"
+        case _:
+            return _mechanism(faults[0])
 
 
 def _mechanism(fault: Fault) -> str:
