@@ -67,8 +67,9 @@ class Connections:
             await self._until(lambda: sentinel in self._peers_seen)
         finally:
             writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
+            # Also where this is cancelled: an end that nobody asks about is printed by asyncio.
+            with suppress(ConnectionError):
+                await writer.wait_closed()
         await self._until(lambda: not self._open)
 
     async def _until(self, done: Callable[[], bool]) -> None:

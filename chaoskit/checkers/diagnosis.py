@@ -40,6 +40,7 @@ TOO_STRICT = "resume asks for more to be unchanged than the next step depends on
 UNFENCED = "a runner does not ask whether it still owns the run (TWO-4)"
 EARLY_FINISH = "'all steps done' taken for 'run done' (LOST-10)"
 HALF_REPLACED = "a row is deleted in one transaction and inserted in the next (class HALF)"
+REFUSES_A_KILL = "resume takes the trace of a kill for damage, and refuses for ever"
 UNREADABLE = "a record that cannot be read back: torn by the kill, or damaged (class TORN)"
 
 _UNREADABLE_WORDS = re.compile(
@@ -182,6 +183,15 @@ def _stuck(finding: Finding, history: History, expectation: Expectation) -> Diag
     Or a record that is not whole, where every attempt says so before it asks a service for
     anything: what it could not read was its own.
     """
+    if history.stated_end is not None:
+        return Diagnosis(
+            REFUSES_A_KILL,
+            f"nothing was damaged or changed before attempt {history.stated_end.attempt}; "
+            f"{finding.because}",
+            "go on from the last complete record; where the outcome of a step is not known, look "
+            "it up, or name the step (unknown_outcome); if such a refusal is what the task "
+            'promises, say refusals="allowed" in the scenario',
+        )
     bodies = [history.events[index].body for index in finding.witness]
     ended = [body for body in bodies if isinstance(body, AttemptEnded)]
     said = [telling_line(body.output_tail) for body in ended]

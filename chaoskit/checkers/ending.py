@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaoskit.checkers.comparison import counted
-from chaoskit.model.events import AttemptEnded
+from chaoskit.model.events import AttemptEnded, EndStated
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
 from chaoskit.model.last_words import QUOTED_CHARACTERS, telling_line
 
+_LEGAL = "the task ends with success, or refuses, or names a step of unknown outcome"
+_GOES_ON = "the task goes on after a kill that damaged and changed nothing"
+
 
 def stuck(history: History, expectation: Expectation) -> Iterator[Finding]:
-    """The task never ended by itself, however often it was resumed."""
-    if history.completed or history.stated_end is not None:
+    """The task never ended by itself, however often it was resumed; or it refused each time, after
+    nothing but interruptions.
+    """
+    end = history.stated_end
+    if history.completed or history.may_end_so:
+        return
+    if end is not None and expectation.refusals == "allowed":
         return
     failed = [
         (index, body) for index, body in history.attempts if body.how not in {"killed", "stopped"}
@@ -23,10 +31,10 @@ def stuck(history: History, expectation: Expectation) -> Iterator[Finding]:
     yield Finding(
         kind="stuck",
         operation="task",
-        subject=f"{last.how} {last.code}",
-        expected="the task ends with success, or refuses, or names a step of unknown outcome",
+        subject="refused" if end is not None else f"{last.how} {last.code}",
+        expected=_LEGAL if end is None else _GOES_ON,
         seen=f"{counted(len(failed), 'attempt')} after the last kill, {_none(len(failed))} did",
-        because=f"the last one {_how(last)}",
+        because=f"the last one {_how(last) if end is None else _refused(end)}",
         witness=tuple(index for index, _ in failed),
     )
 
@@ -68,6 +76,11 @@ def leftover_process(history: History, expectation: Expectation) -> Iterator[Fin
                 witness=(index,),
             )
             return
+
+
+def _refused(end: EndStated) -> str:
+    reason = end.reason[:QUOTED_CHARACTERS]
+    return f"refused: {reason}" if reason else "refused, and gave no reason"
 
 
 def _none(number: int) -> str:

@@ -78,6 +78,7 @@ def expect(first: History, second: History, scenario: Scenario, *later: History)
         problems=tuple(dict.fromkeys(problems)),
         rules=str(Contract.of(scenario.contract)),
         redo_allowed=tuple(scenario.redo),
+        refusals=scenario.refusals,
         changes={
             name: Terms(change.right, tuple(change.matters), change.finding)
             for name, change in scenario.changes.items()

@@ -102,6 +102,9 @@ AtPoint = Kill | KillLeader | Late | PowerLoss | Stop | Pause | Twin
 Copied = Kill | Late | PowerLoss
 """The world that they leave can be copied at their point, without doing them."""
 
+Interruptions = Kill | KillLeader | Late | Stop
+"""The task is ended, and nothing else: what it finds when it resumes is what it left."""
+
 Kills = Copied | KillLeader
 """Processes of the task die of them at their point (a stop only asks them to end)."""
 

@@ -33,9 +33,9 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     ``record_first`` says that the task changes its own files before its first effect and between
     the others, and not after the last one: what it knows of an effect it had written before.
     ``unsynced`` are the effects before or after which it leaves something written without a sync.
-    ``changes`` are the scenario's, by name. ``varying``: names of files that differ from run to
-    run, with ``*`` for what differs. ``problems`` says in sentences why the survey does not
-    repeat; empty when it does.
+    ``changes`` are the scenario's, by name. ``refusals``: `Scenario.refusals`. ``varying``: names
+    of files that differ from run to run, with ``*`` for what differs. ``problems`` says in
+    sentences why the survey does not repeat; empty when it does.
     """
 
     effects: tuple[Effect, ...] = ()
@@ -53,6 +53,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     problems: tuple[str, ...] = ()
     rules: str = ""
     redo_allowed: tuple[str, ...] = ()
+    refusals: str = "stuck"
     changes: dict[str, Terms] = {}
     varying: tuple[str, ...] = ()
 

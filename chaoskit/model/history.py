@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
+from chaoskit.model.actions import Interruptions
 from chaoskit.model.errors import FormatError
 from chaoskit.model.events import (
     AttemptEnded,
@@ -24,6 +25,7 @@ from chaoskit.model.events import (
     StateObserved,
     StepReported,
 )
+from chaoskit.model.schedule import parse_fault
 
 FORMAT = 1
 """Version of the stored form; another one is refused."""
@@ -138,6 +140,21 @@ class History:
             return None
         stated = [body for _, body in self.of(EndStated) if body.attempt == self.last.attempt]
         return stated[-1] if stated and self.last.how == "exit" else None
+
+    @cached_property
+    def only_interrupted(self) -> bool:
+        """Whether interruptions landed, and nothing else: no damage, change or second runner."""
+        faults = [parse_fault(body.fault) for _, body in self.landed]
+        return bool(faults) and all(isinstance(fault.action, Interruptions) for fault in faults)
+
+    @property
+    def may_end_so(self) -> bool:
+        """Whether the stated end is right at once: a step of unknown outcome is named, or the task
+        refuses after more than an interruption. Another refusal may be over when it is resumed
+        again.
+        """
+        end = self.stated_end
+        return end is not None and (end.end == "unknown" or not self.only_interrupted)
 
     @property
     def completed(self) -> bool:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from chaoskit.model.changes import Change
 from chaoskit.model.errors import ScenarioError, UsageError
@@ -52,6 +53,9 @@ class Scenario:
             where that is asked for; by default all that are directly in it.
         allow: who may be reached besides the services, as ``HOST:PORT``, ``HOST:*`` or the path of
             a Unix socket. What is done there is in no ledger, so such a task is never VALID.
+        refusals: what is said of a task that refuses to go on each time that it is resumed, after
+            an interruption alone: that it is "stuck", or nothing ("allowed"). After damage, after a
+            change and beside another runner it may refuse in any case.
         timeout_s: an attempt that takes longer is killed; None: 10 s plus 20 times the survey.
         attempts_max: how often a task that fails by itself is resumed after the last fault.
         expect: kinds of finding that this scenario is known to show (the gallery's broken ones).
@@ -77,6 +81,7 @@ class Scenario:
     changes: Mapping[str, Change] = field(default_factory=dict)
     checkpoints: Sequence[str] = ("*",)
     allow: Sequence[str] = ()
+    refusals: Literal["stuck", "allowed"] = "stuck"
     timeout_s: float | None = None
     attempts_max: int = 4
     expect: Sequence[str] = ()
@@ -111,6 +116,8 @@ class Scenario:
             for text in self.allow
             if not isinstance(self.allow, str) and not _REACHED.fullmatch(text)
         )
+        if self.refusals not in {"stuck", "allowed"}:
+            found.append(f'refusals= is "stuck" or "allowed", not {self.refusals!r}')
         if self.attempts_max < 1:
             found.append("attempts_max= is at least 1")
         if self.timeout_s is not None and self.timeout_s <= 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from chaoskit.campaign.baselines import loose_of, lost_of, why_unknown
@@ -45,6 +46,12 @@ def _runs(store: Store) -> Sequence[History]:
     return survey[:2] if survey else ()
 
 
+def _done_before(trial: StoredTrial) -> str:
+    """The kinds of the faults that came last."""
+    attempts = parse_schedule(trial.schedule).attempts
+    return " and ".join(dict.fromkeys(fault.kind for fault in attempts[-1])) if attempts else "none"
+
+
 def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
     failed = [parse_schedule(t.schedule) for t in trials if t.judgement.findings]
     faults = [fault for schedule in failed for faults in schedule.attempts for fault in faults]
@@ -54,6 +61,10 @@ def _remarks(store: Store, trials: Sequence[StoredTrial]) -> Iterator[str]:
         yield LATE_ONLY
     if PowerLoss in ways and not plain:
         yield POWER_ONLY
+    refused = Counter(_done_before(t) for t in trials if t.judgement.end == "refused")
+    if refused:
+        after = ", ".join(f"{number} after {what}" for what, number in sorted(refused.items()))
+        yield f"{counted(refused.total(), 'trial')} ended with a refusal: {after}"
     why = store.get("real")
     if why and why != "as asked for":
         yield f"each trial is a real kill from the start, no copy: {why}"

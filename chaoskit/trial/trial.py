@@ -82,7 +82,10 @@ class Trial:
     def _is_final(self, ended: AttemptEnded) -> bool:
         if ended.how == "not-started" or (ended.how, ended.code) == ("exit", 0):
             return True
-        return self.state.recorder.history().stated_end is not None
+        history = self.state.recorder.history()
+        if history.stated_end is None:
+            return False
+        return history.may_end_so or self._stage.scenario.refusals == "allowed"
 
     # What the tracer, tasks and services say goes to the attempt that is running.
 

@@ -45,5 +45,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 3),
+    refusals="allowed",  # what it ran into is no trace of our kill: a person mends the input
     cases=("CTRL-3",),
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from chaoskit.checkers.diagnosis import REFUSES_A_KILL, diagnose
 from chaoskit.checkers.ending import diverged_state, leftover_process, stuck
 from chaoskit.explore.survey import expect
 from chaoskit.model.events import How
@@ -14,9 +16,19 @@ from tests.checkers.builder import Story, charge, expecting, teaches, undisturbe
 ADA = charge("ada")
 
 
-def killed() -> Story:
-    """A task that was killed once, and whose resume begins."""
-    return Story().starts().does(ADA).killed("payments.charge#1.answered").starts()
+DAMAGE, CHANGE = "damage:torn:run.json", "change:inputs"
+
+
+def killed(*before: str) -> Story:
+    """A task that was killed once, and whose resume begins after what was done ``before`` it."""
+    story = Story().starts().does(ADA).killed("payments.charge#1.answered")
+    return story.suffers(*before).starts()
+
+
+def interrupted(fault: str) -> Story:
+    """The same, by another fault."""
+    story = Story().starts().does(ADA).suffers(fault).ends(9, "killed")
+    return story.starts()
 
 
 # stuck
@@ -27,14 +39,42 @@ def killed() -> Story:
     [
         killed().ends(),
         killed().ends(1).starts().ends(),
-        killed().states("refused", "the inputs differ").ends(1),
+        killed().states("refused", "busy").ends(1).starts().ends(),
+        killed(DAMAGE).states("refused", "the record is torn").ends(1),
+        killed(CHANGE).states("refused", "the inputs differ").ends(1),
         killed().states("unknown", "no answer", step="charge/1").ends(3),
     ],
-    ids=["completed", "completed-later", "refused", "unknown"],
+    ids=["completed", "completed-later", "refused-once", "damaged", "changed", "unknown"],
 )
 def test_a_legal_end_is_not_stuck(story: Story) -> None:
-    """Success, a refusal and an unknown outcome are ends, at once or at a later attempt."""
+    """Success, an unknown outcome, and a refusal after more than a kill are ends, at once or at a
+    later attempt.
+    """
     assert not list(stuck(story.history, expecting(ADA)))
+
+
+@pytest.mark.parametrize("fault", ["kill@a", "kill-leader@a", "stop:500ms@a", "late:1@a"])
+def test_to_refuse_for_ever_after_an_interruption_is_to_be_stuck(fault: str) -> None:
+    """However polite the words: nothing was damaged, and nobody else is at work."""
+    landed = fault.replace("@a", "@payments.charge#1.received")
+    story = interrupted(landed).states("refused", "a run is at work").ends(1)
+    story.starts().states("refused", "a run is at work").ends(1)
+    [found] = stuck(story.history, expecting(ADA))
+    assert (found.kind, found.subject) == ("stuck", "refused")
+    assert found.seen == "2 attempts after the last kill, none of which did"
+    assert found.because == "the last one refused: a run is at work"
+    diagnosis = diagnose(found, story.history, expecting(ADA))
+    assert diagnosis is not None
+    assert diagnosis.missing == REFUSES_A_KILL
+    assert "nothing was damaged or changed before attempt 3" in diagnosis.evidence
+
+
+def test_a_scenario_may_promise_refusals() -> None:
+    """A person is asked then, each time."""
+    story = killed().states("refused", "ask Ada").ends(1)
+    promised = msgspec.structs.replace(expecting(ADA), refusals="allowed")
+    assert not list(stuck(story.history, promised))
+    assert list(stuck(story.history, expecting(ADA)))
 
 
 def test_a_task_that_never_ends_by_itself_is_stuck() -> None:

@@ -352,6 +352,31 @@ def test_a_refusal_that_the_task_states_ends_the_trial(run_task: RunTask) -> Non
     assert history.stated_end.reason == "other inputs"
 
 
+def test_a_refusal_after_a_kill_alone_may_be_over_at_the_next_resume(run_task: RunTask) -> None:
+    """It is resumed again like a failure, and no further than that; not where it is promised."""
+    source = """
+    import pathlib, sys
+    from chaoskit import Scenario, probe
+    def main():
+        lives = pathlib.Path("lives")
+        lives.write_text((lives.read_text() if lives.exists() else "") + "x")
+        probe.point("begun")
+        if len(lives.read_text()) < UNTIL:
+            probe.refused("not yet")
+            sys.exit(75)
+    scenario = Scenario(task=main, attempts_max=3, refusals="HOW")
+    """
+
+    def lives(until: int, how: str) -> tuple[int, bool]:
+        task = source.replace("UNTIL", str(until)).replace("HOW", how)
+        (history,) = run_task(task, ["kill@begun#1"])
+        return len(history.attempts), history.completed
+
+    assert lives(3, "stuck") == (3, True)
+    assert lives(9, "stuck") == (4, False)
+    assert lives(3, "allowed") == (2, False)
+
+
 def test_effects_of_a_request_in_flight_at_the_kill_are_booked_before_the_resume(
     run_task: RunTask,
 ) -> None:
