@@ -1,4 +1,4 @@
-"""Missing: a way back. What a kill leaves behind is taken for damage, and politely refused for ever.
+"""Missing: a way back. What a kill leaves behind is taken for damage, and refused for ever.
 
 The opposite fix is `sound/one_owner.py`: a lock that is gone with its holder.
 """

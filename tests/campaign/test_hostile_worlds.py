@@ -186,8 +186,8 @@ def explored(task: Path, form: str, folder: Path, *, snapshots: bool) -> Explore
 @pytest.mark.parametrize(
     "name",
     [
-        *("socket", "mtime", "holes", "daemon", "age"),
-        *(rare(name) for name in ("fifo", "attribute", "stamp", "inode")),
+        *("mtime", "daemon", "age"),
+        *(rare(name) for name in ("socket", "holes", "fifo", "attribute", "stamp", "inode")),
     ],
 )
 def test_snapshots_and_real_kills_agree_trial_by_trial(

@@ -28,6 +28,7 @@ from chaoskit.reporting.limits import POWER_ONLY
 from chaoskit.reporting.summary import Summary, summarize
 from chaoskit.trace.abi import this_abi
 from chaoskit.trial.loading import load
+from tests.marks import rare
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "exact"
 
@@ -258,7 +259,14 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+STANDS_FOR = {"wal_normal": "wal_full", "delete_extra": "delete_full"}
+"""Cases that the ordinary run leaves out, and which ones it has in their place."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [rare(c, name=c.name) if c.name in STANDS_FOR else pytest.param(c, id=c.name) for c in CASES],
+)
 def test_each_way_to_keep_a_record_loses_what_it_does_not_sync_and_nothing_else(
     tmp_path: Path, case: Case
 ) -> None:
@@ -296,7 +304,7 @@ def told(found: Explored) -> list[tuple[str, str, frozenset[str]]]:
     ]
 
 
-@pytest.mark.parametrize("name", ["renamed", "wal_normal"])
+@pytest.mark.parametrize("name", ["renamed", rare("wal_normal")])
 def test_a_disk_that_is_put_back_is_the_disk_that_a_real_run_is_left_with(
     tmp_path: Path, name: str
 ) -> None:
