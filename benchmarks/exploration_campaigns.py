@@ -11,9 +11,10 @@ from pathlib import Path
 
 from benchmarks.exploration_rows import ROOT, Pace, Row, Setting, spread
 from chaoskit.campaign.events import Surveyed, TrialDone
+from chaoskit.campaign.folder import LATEST
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.run import run
-from chaoskit.campaign.store import LATEST, Store, StoredTrial
+from chaoskit.campaign.store import Store, StoredTrial
 from chaoskit.explore.plan import Mechanism, sweep
 from chaoskit.model.history import History
 from chaoskit.model.points import Point

@@ -78,7 +78,11 @@ class Bench:
         self._target = target
         self._session = Session()
         self._settings = Settings(
-            target=target, seed=seed, work_root=work_root, resume_after_s=resume_after_s
+            target=target,
+            seed=seed,
+            work_root=work_root,
+            another_day=traced().works,
+            resume_after_s=resume_after_s,
         )
         self._mechanisms = tuple(mechanisms)
         self._surveyed: dict[int | None, Surveyed] = {}
@@ -109,7 +113,8 @@ class Bench:
             job = Survey(msgspec.structs.replace(settings, trace=trace))
             surveyed = checked(self._session.perform(job), SurveyDone)
             runs = [History.decode(result.history) for result in surveyed.results]
-            expectation = survey_of(runs, load(self._target, take), again=True)
+            norm = [History.decode(result.history) for result in surveyed.norm]
+            expectation = survey_of(runs, load(self._target, take), norm, again=True)
             first, second = (renamed(run, expectation.varying) for run in runs)
             self._surveyed[take] = Surveyed(first, second, expectation)
             self.surveys += 1

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from chaoskit.campaign.mechanisms import traced
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.trials import Darkroom, Result, real_trial, told
 from chaoskit.model.errors import ChaoskitError, HarnessError, UsageError, described
@@ -38,7 +39,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     ``trace``: every call is told of, ``lines``: every line of a Python task;
     ``resume_after_s``: so long after each kill the task is resumed. ``take``: only so many leading
-    items of the inputs. ``varying``: `Expectation.varying`.
+    items of the inputs. ``another_day``: the second baseline run may be on one. ``varying``:
+    `Expectation.varying`.
     """
 
     target: Target
@@ -47,6 +49,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     trace: bool = False
     lines: bool = False
     skip_sleeps: bool = False
+    another_day: bool = False
     resume_after_s: int = 0
     work_root: str = ""
     take: int | None = None
@@ -70,6 +73,7 @@ def settings_of(options: Options, wave: int = 0, varying: tuple[str, ...] = ()) 
         trace=tell and "calls" in options.mechanisms,
         lines=tell and "lines" in options.mechanisms,
         skip_sleeps=options.skip_sleeps,
+        another_day=traced().works,
         resume_after_s=options.resume_after_s,
         work_root=options.work_root,
         varying=varying,
@@ -124,12 +128,13 @@ Job = Survey | Runs | Trials | Record | Locate
 
 
 class SurveyDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The two runs. ``restorable``: every service can go back to a saved world. ``no_view``: why
-    the task does not run in a view of the file system; empty where it does. ``closed``: what it can
-    only read there.
+    """The two runs. ``norm``: those that say what is expected, where these do not.
+    ``restorable``: every service can go back to a saved world. ``no_view``: why the task does not
+    run in a view of the file system; empty where it does. ``closed``: what it can only read there.
     """
 
     results: tuple[Result, ...]
+    norm: tuple[Result, ...]
     restorable: bool
     no_view: str
     closed: tuple[str, ...]
@@ -236,6 +241,7 @@ class Session:
             case Survey():
                 return SurveyDone(
                     results=tuple(map(told, await supervisor.survey())),
+                    norm=tuple(map(told, await supervisor.norm())),
                     restorable=supervisor.can_snapshot,
                     no_view=supervisor.no_view,
                     closed=supervisor.closed,
@@ -320,6 +326,7 @@ def _conduct(job: Job, supervisor: Supervisor) -> Conduct:
         calls=settings.trace,
         lines=settings.lines,
         skip_sleeps=settings.skip_sleeps,
+        another_day=settings.another_day,
         resume_after_s=settings.resume_after_s,
         varying=settings.varying,
     )

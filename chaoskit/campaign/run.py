@@ -28,6 +28,7 @@ from chaoskit.campaign.events import (
     TrialDone,
     WaveStarted,
 )
+from chaoskit.campaign.folder import discard, identity, open_campaign
 from chaoskit.campaign.judging import judge_again, judged
 from chaoskit.campaign.meetings import take_note
 from chaoskit.campaign.options import Options
@@ -42,15 +43,7 @@ from chaoskit.campaign.sharding import (
 )
 from chaoskit.campaign.soaking import Soaking, soak_of
 from chaoskit.campaign.starting import refuse_unstartable, survey_of
-from chaoskit.campaign.store import (
-    CLOSED,
-    NO_VIEW,
-    REFUTED,
-    Store,
-    StoredTrial,
-    identity,
-    open_campaign,
-)
+from chaoskit.campaign.store import CLOSED, NO_VIEW, REFUTED, Store, StoredTrial
 from chaoskit.campaign.trials import Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
@@ -118,7 +111,7 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
                 own = None
             nothing = store.known() <= {str(Schedule())} and store.get(REFUTED) is None
             if isinstance(error, UsageError) and nothing:
-                store.discard()  # nothing was learnt, and the same words would fail again
+                discard(store)  # nothing was learnt, and the same words would fail again
             raise
         finally:
             if own is not None:
@@ -227,12 +220,13 @@ class _Campaign:
         kinds = {f.kind for t in self._store.trials() for f in t.judgement.findings}
         if not kinds & SUSPECT:
             return
-        later = _histories(self._do(jobs.Survey(self._settings()), jobs.SurveyDone).results)
+        done = self._do(jobs.Survey(self._settings()), jobs.SurveyDone)
+        later, norm = _histories(done.results), (*self._store.norm(), *_histories(done.norm))
         scenario = load(self._options.target).scenario
-        fresh = expect(first, second, scenario, *later)
+        fresh = expect(first, second, scenario, *later, norm=norm)
         fresh = msgspec.structs.replace(fresh, varying=expectation.varying)
         if fresh.volatile != expectation.volatile or fresh.problems:
-            self._store.put_survey(first, second, fresh)
+            self._store.put_survey(first, second, fresh, norm)
             judge_again(self._store)
 
     def _locate(self) -> None:
@@ -269,15 +263,15 @@ class _Campaign:
         self._store.put("restorable", "yes" if done.restorable else "no")
         self._store.put(NO_VIEW, done.no_view)
         self._store.put(CLOSED, "\n".join(done.closed))
-        loaded = load(self._options.target)
+        loaded, norm = load(self._options.target), _histories(done.norm)
         first, second, expectation = learnt(
             self._store,
             _histories(done.results),
-            lambda runs: survey_of(runs, loaded),
+            lambda runs: survey_of(runs, loaded, norm),
             self._further,
             self._options.mechanisms,
         )
-        self._store.put_survey(first, second, expectation)
+        self._store.put_survey(first, second, expectation, norm)
         if not expectation.problems:
             # the control: an undisturbed run is judged as well
             judgement = judge(first, expectation, Schedule())

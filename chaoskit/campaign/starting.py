@@ -20,25 +20,32 @@ SHOWN_MOST = 5
 _ELSEWHERE = "run this from the folder where the run was made"
 
 
-def survey_of(runs: Sequence[History], loaded: Loaded, *, again: bool = False) -> Expectation:
+def survey_of(
+    runs: Sequence[History],
+    loaded: Loaded,
+    norm: Sequence[History] = (),
+    *,
+    again: bool = False,
+) -> Expectation:
     """What undisturbed runs teach; where they fail for a file's sake, that too.
 
     Args:
         runs: two undisturbed runs or more.
         loaded: what was run.
+        norm: runs that say what is expected, where these do not; see `expect`.
         again: it was run before, possibly from another folder.
 
     Raises:
         ScenarioError: the task cannot be started.
     """
-    for history in runs:
+    for history in (*runs, *norm):
         if history.last.how == "not-started":
             where = _where(loaded) if again else ""
             raise ScenarioError(f"the task cannot be started: {history.last.output_tail}{where}")
     first, second, *later = runs
-    expectation = expect(first, second, loaded.scenario, *later)
+    expectation = expect(first, second, loaded.scenario, *later, norm=norm)
     expectation = msgspec.structs.replace(expectation, varying=varying(runs))
-    if not any(_failed(history) for history in runs):
+    if not any(_failed(history) for history in norm or runs):
         left = "" if expectation.evidence or expectation.problems else _left_here(loaded)
         return msgspec.structs.replace(expectation, problems=(left,)) if left else expectation
     elsewhere = [_ELSEWHERE] if again and loaded.typed else []

@@ -13,15 +13,12 @@ which trials it has.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import shutil
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -37,7 +34,6 @@ from chaoskit.model.schedule import Schedule, parse_schedule
 
 FORMAT = "3"
 FILE = "campaign.sqlite"
-LATEST = "latest"
 REFUTED = "refuted"
 """Under which name the store keeps how real kills refuted a snapshot."""
 
@@ -45,6 +41,8 @@ NO_VIEW, CLOSED = "view.none", "view.closed"
 """Under which names it keeps why tasks do not run in a view of the file system, and what they can
 only read there, each in a line.
 """
+
+_NORM = "survey.norm"
 
 SOAKED_S = "soak.seconds"
 """Under which name the store keeps for how long a soak has gone on."""
@@ -188,18 +186,6 @@ class Store:
             os.close(self._lock)
             self._lock = None
 
-    def discard(self) -> None:
-        """Close the campaign and remove its folder; the newest of the others is the latest."""
-        self.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
-        latest = self.folder.parent / LATEST
-        if latest.is_symlink() and not latest.exists():
-            others = _runs(self.folder.parent)
-            if others:
-                _link_latest(self.folder.parent, max(others))
-            else:
-                latest.unlink(missing_ok=True)  # another one may have done it
-
     def get(self, key: str) -> str | None:
         """A value that `put` stored."""
         row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
@@ -210,8 +196,16 @@ class Store:
         with self._db:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
-    def put_survey(self, first: History, second: History, expectation: Expectation) -> None:
-        """Store both surveys and what they teach, in one transaction."""
+    def put_survey(
+        self,
+        first: History,
+        second: History,
+        expectation: Expectation,
+        norm: Sequence[History] = (),
+    ) -> None:
+        """Store both surveys, what they teach, and the runs that say what is expected where these
+        do not, in one transaction.
+        """
         encoded = msgspec.json.encode(expectation)
         with naming(self.expectation_file, *NOT_WRITTEN):
             self.expectation_file.write_bytes(encoded)
@@ -220,6 +214,7 @@ class Store:
                 ("survey.1", first.encode().decode()),
                 ("survey.2", second.encode().decode()),
                 ("expectation", encoded.decode()),
+                (_NORM, msgspec.json.encode([run.encode().decode() for run in norm]).decode()),
             ):
                 self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
@@ -238,6 +233,11 @@ class Store:
             self._history(second.encode()),
             msgspec.json.decode(expectation, type=Expectation),
         )
+
+    def norm(self) -> list[History]:
+        """The runs that say what is expected, where the surveys do not."""
+        texts = msgspec.json.decode(self.get(_NORM) or "[]", type=list[str])
+        return [self._history(text.encode()) for text in texts]
 
     def put_trial(self, trial: StoredTrial, history: bytes) -> None:
         """Store one finished trial."""
@@ -404,91 +404,3 @@ def _lock(folder: Path) -> int:
         os.close(lock)
         raise UsageError(f"{folder} is being written by another chaoskit") from None
     return lock
-
-
-def identity(*parts: bytes) -> str:
-    """What makes two campaigns the same one: a digest of target, options and scenario file."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "big") + part)
-    return digest.hexdigest()
-
-
-def open_campaign(root: Path, slug: str, campaign: str, *, fresh: bool) -> tuple[Store, bool]:
-    """The unfinished campaign of this identity under ``root``, or a new one.
-
-    Returns:
-        The store, and whether it goes on with an interrupted campaign.
-    """
-    with naming(root, "cannot be made"):
-        root.mkdir(parents=True, exist_ok=True)
-    if not fresh:
-        for folder in sorted(_runs(root), reverse=True):
-            with suppress(UsageError):
-                if not _waits(folder, campaign):
-                    continue
-                store = Store(folder, writable=True)
-                if store.get("finished") is None:
-                    _link_latest(root, folder)
-                    return store, True
-                store.close()
-    folder = _new_folder(root, slug, campaign)
-    try:
-        store = Store(folder, writable=True)
-        with store.telling():
-            store.put("identity", campaign)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)  # there is nothing in it yet
-        raise
-    _link_latest(root, folder)
-    return store, False
-
-
-def _waits(folder: Path, campaign: str) -> bool:
-    """Whether it is this campaign, and has not ended.
-
-    No lock is taken for that: who goes on with another one just now would find it held.
-    """
-    with Store(folder) as store:
-        return store.get("identity") == campaign and store.get("finished") is None
-
-
-def find_run(root: Path, name: str) -> Path:
-    """The folder of the run that ``name`` names: a path, a name under ``root``, or ``latest``.
-
-    Raises:
-        UsageError: there is no such run.
-    """
-    for folder in (Path(name), root / name):
-        if os.path.isfile(folder / FILE):
-            return folder.resolve()
-        if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK):
-            raise UsageError(f"{folder} cannot be read: permission denied")
-    latest = [LATEST] if os.path.isfile(root / LATEST / FILE) else []
-    raise unknown_name("run", name, [folder.name for folder in _runs(root)] + latest)
-
-
-def _runs(root: Path) -> list[Path]:
-    if not root.is_dir():
-        return []
-    with naming(root, "cannot be read"):
-        return [f for f in root.iterdir() if not f.is_symlink() and os.path.isfile(f / FILE)]
-
-
-def _new_folder(root: Path, slug: str, campaign: str) -> Path:
-    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S")
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", slug)[:40].strip("-")
-    for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
-        folder = root / f"{moment}-{name}-{campaign[:4]}{suffix}"
-        with naming(root, "cannot be written to"), suppress(FileExistsError):
-            folder.mkdir()
-            return folder
-    raise UsageError(f"{root} already holds a thousand runs of this second")
-
-
-def _link_latest(root: Path, folder: Path) -> None:
-    link = root / LATEST
-    fresh = root / f".{LATEST}-{os.getpid()}"
-    with suppress(OSError):  # a file system without links: the name is a convenience
-        fresh.symlink_to(folder.name)
-        fresh.replace(link)

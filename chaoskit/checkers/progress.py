@@ -24,6 +24,10 @@ Which = Identity | str
 """What makes two pieces of work the same one: a request's identity, or a step's name."""
 
 
+_COME_AGAIN = frozenset({408, 421, 425, 429})
+"""Timeouts, and too early or too many requests (RFC 9110, 8470, 6585); SMTP's 421 (RFC 5321)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """One step that an attempt began or completed at event ``index``.
@@ -161,8 +165,14 @@ def _begun_requests(history: History, expectation: Expectation) -> list[Work]:
     return [
         _work(index, body, expectation)
         for index, body in history.requests
-        if body.wants is not None
+        if body.wants is not None and not _turned_away(body, history)
     ]
+
+
+def _turned_away(body: RequestReceived, history: History) -> bool:
+    """Whether a request was told to come again: nothing was decided about what it asked for."""
+    reply = history.replies.get(body.request)
+    return reply is not None and (reply[1].status in _COME_AGAIN or reply[1].status >= 500)
 
 
 def _completed_requests(history: History, expectation: Expectation) -> list[Work]:

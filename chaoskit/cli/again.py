@@ -9,13 +9,14 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from chaoskit.campaign.folder import LATEST, find_run
 from chaoskit.campaign.judging import judge_again
 from chaoskit.campaign.options import DEFAULT_RUNS
 from chaoskit.campaign.replay import MEANING, Replayed
 from chaoskit.campaign.replay import replay as run_replay
 from chaoskit.campaign.shrinking import Effort, in_words
 from chaoskit.campaign.shrinking import shrink as run_shrink
-from chaoskit.campaign.store import LATEST, Store, find_run
+from chaoskit.campaign.store import Store
 from chaoskit.cli import completing
 from chaoskit.cli.console import console
 from chaoskit.cli.run import mechanisms_of

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from chaoskit.campaign.folder import LATEST
 from chaoskit.campaign.options import DEFAULT_RUNS
-from chaoskit.campaign.store import FILE, LATEST
+from chaoskit.campaign.store import FILE
 from chaoskit.model.findings import FINDING_KINDS
 
 _MOST = 100

@@ -9,8 +9,9 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from chaoskit.campaign.folder import LATEST, find_run
 from chaoskit.campaign.options import DEFAULT_RUNS
-from chaoskit.campaign.store import LATEST, Store, find_run
+from chaoskit.campaign.store import Store
 from chaoskit.cli import completing
 from chaoskit.cli.console import console, labelled
 from chaoskit.model.errors import unknown_name

@@ -12,8 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from chaoskit.campaign.folder import LATEST, find_run
 from chaoskit.campaign.options import DEFAULT_RUNS
-from chaoskit.campaign.store import LATEST, Store, find_run
+from chaoskit.campaign.store import Store
 from chaoskit.cli import completing
 from chaoskit.cli.console import console, labelled
 from chaoskit.model.errors import UsageError, unknown_name

@@ -11,10 +11,11 @@ import click
 import msgspec
 from rich.text import Text
 
+from chaoskit.campaign.folder import LATEST, find_run
 from chaoskit.campaign.options import DEFAULT_RUNS, Options
 from chaoskit.campaign.repeating import named
 from chaoskit.campaign.replay import replay
-from chaoskit.campaign.store import FILE, LATEST, Store, find_run
+from chaoskit.campaign.store import FILE, Store
 from chaoskit.cli.console import console
 from chaoskit.cli.forms import check_places
 from chaoskit.model.errors import ChaoskitError, UsageError, unknown_name

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from chaoskit.campaign.folder import LATEST, find_run
 from chaoskit.campaign.options import DEFAULT_RUNS
-from chaoskit.campaign.store import LATEST, Store, find_run
+from chaoskit.campaign.store import Store
 from chaoskit.cli import completing
 from chaoskit.cli.forms import check_forms, form_options, reading, write_forms
 from chaoskit.model.findings import Verdict

@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from chaoskit.campaign.folder import LATEST, find_run
 from chaoskit.campaign.options import DEFAULT_RUNS
-from chaoskit.campaign.store import LATEST, Store, StoredTrial, find_run
+from chaoskit.campaign.store import Store, StoredTrial
 from chaoskit.cli import completing
 from chaoskit.cli.console import console
 from chaoskit.model.errors import UsageError, unknown_name

@@ -34,7 +34,13 @@ KEEP = (
 _SYNC = re.compile(r"(fsync|fdatasync|sync|syncfs|sync_file_range|msync)\b")
 
 
-def expect(first: History, second: History, scenario: Scenario, *later: History) -> Expectation:
+def expect(
+    first: History,
+    second: History,
+    scenario: Scenario,
+    *later: History,
+    norm: Sequence[History] = (),
+) -> Expectation:
     """What every trial is measured against.
 
     Args:
@@ -42,15 +48,20 @@ def expect(first: History, second: History, scenario: Scenario, *later: History)
         second: another one.
         scenario: of both.
         later: further undisturbed runs, as far as there are any: they may show that more varies.
+        norm: runs that say what is expected, where it is not those of the task itself: of its
+            control, or without its services' behaviours.
     """
     runs = [first, second, *later]
+    measure = list(norm) or runs
     chosen = {name: tuple(fields) for name, fields in scenario.identity.items()}
     volatile = _volatile([_wanted(run) for run in runs])
-    expected = [_expected(run) for run in runs]
+    if norm:
+        volatile = _both(volatile, _volatile([_wanted(run) for run in norm]))
+    expected = [_expected(run) for run in measure]
     one, *others = ([identity_of(e, volatile, chosen) for e in effects] for effects in expected)
-    digests, unstable = _digests(runs)
-    problems = [problem for run in runs for problem in _failures(run)]
-    problems += [problem for run in runs for problem in _too_long(run)]
+    digests, unstable = _digests(measure)
+    problems = [problem for run in measure for problem in _failures(run)]
+    problems += [problem for run in (*runs, *norm) for problem in _too_long(run)]
     changed = noted(runs, OUTSIDE)
     outside = [p for p in changed if not any(q.startswith(f"{p}/") for q in changed)]
     problems += [problem for other in others for problem in _differences(one, other, outside)]
@@ -67,10 +78,10 @@ def expect(first: History, second: History, scenario: Scenario, *later: History)
         order=tuple(one),
         volatile=volatile,
         identity=chosen,
-        requests=tuple(_requests(first, volatile, chosen).items()),
+        requests=tuple(_requests(measure[0], volatile, chosen).items()),
         steps=tuple(body.step for _, body in first.steps if body.phase == "started"),
         digests=digests,
-        ordered=all(one == other for other in others) and not any(map(_overlaps, runs)),
+        ordered=_ordered(runs, volatile, chosen) and not any(map(_overlaps, runs)),
         early=_early(runs, volatile, chosen),
         record_first=_record_first(first),
         unsynced=_unsynced(first, volatile, chosen),
@@ -84,6 +95,19 @@ def expect(first: History, second: History, scenario: Scenario, *later: History)
             for name, change in scenario.changes.items()
         },
     )
+
+
+def _both(one: Volatile, other: Volatile) -> Volatile:
+    names = sorted(one.keys() | other.keys())
+    return {n: tuple(sorted({*one.get(n, ()), *other.get(n, ())})) for n in names}
+
+
+def _ordered(
+    runs: Sequence[History], volatile: Volatile, chosen: Mapping[str, Sequence[str]]
+) -> bool:
+    """Whether all runs have the same effects in the same order."""
+    orders = [[identity_of(e, volatile, chosen) for e in _expected(run)] for run in runs]
+    return all(order == orders[0] for order in orders)
 
 
 def _wanted(history: History) -> list[Effect]:
@@ -136,10 +160,13 @@ def _expected(history: History) -> list[Effect]:
 def _requests(
     history: History, volatile: Volatile, chosen: Mapping[str, Sequence[str]]
 ) -> Counter[Identity]:
+    """What is asked for, and how often. A request that was refused licenses no further one."""
+    replies = history.replies
     return Counter(
         identity_of(body.wants, volatile, chosen)
         for _, body in history.requests
         if body.wants is not None
+        and not (body.request in replies and replies[body.request][1].status >= 400)
     )
 
 

@@ -45,7 +45,10 @@ class Scenario:
         redo: patterns of steps or operations that may be run again after they were completed.
         settled: patterns of operations of which the task relies on this: when it is resumed, no
             request of its former life is in flight any more (it looks effects up).
-        behaviours: ways in which the services misbehave in every trial, in text form.
+        behaviours: ways in which the services misbehave in every trial, in text form. What is
+            expected is what the task does without them.
+        control: another form of the task (a function for ``task``, words for ``command``), say with
+            checkpointing off or one item at a time. Its effects and outputs are what is expected.
         schedules: faults in text form (``kill@payments.charge#2.applied / kill@rescue#1``) that
             every campaign of this scenario runs besides those that it chooses by itself.
         changes: by name, what may be different when the task is resumed; see `Change`.
@@ -77,6 +80,7 @@ class Scenario:
     redo: Sequence[str] = ()
     settled: Sequence[str] = ()
     behaviours: Sequence[str] = ()
+    control: Callable[[], object] | Sequence[str] = ()
     schedules: Sequence[str] = ()
     changes: Mapping[str, Change] = field(default_factory=dict)
     checkpoints: Sequence[str] = ("*",)
@@ -97,12 +101,14 @@ class Scenario:
         found = []
         if (self.task is None) == (not self.command):
             found.append("give either task=FUNCTION or command=(PROGRAM, …)")
+        if self.control and callable(self.control) != (self.task is not None):
+            found.append("control= is a function beside task=, and a sequence beside command=")
         if self.resume and not self.command:
             found.append("resume= goes with command=")
         found.extend(
             f"{name}= takes a sequence of texts, not one text"
             for name in (
-                *("command", "resume", "services", "outputs", "redo", "settled"),
+                *("command", "resume", "services", "outputs", "redo", "settled", "control"),
                 *("behaviours", "schedules", "expect", "cases", "checkpoints", "allow"),
             )
             if isinstance(getattr(self, name), str)

@@ -18,6 +18,7 @@ class Conduct:
         lines: a Python task says of every line of its own code that it is about to run.
         skip_sleeps: sleep calls return at once.
         locating: a Python task can be asked which of its lines is running.
+        another_day: the second baseline run may be on another day.
         resume_after_s: by how much all clocks advance after each kill.
         varying: what is known to vary in the names of files; see `chaoskit.trace.varying`.
     """
@@ -27,5 +28,6 @@ class Conduct:
     lines: bool = False
     skip_sleeps: bool = False
     locating: bool = False
+    another_day: bool = False
     resume_after_s: int = 0
     varying: tuple[str, ...] = ()

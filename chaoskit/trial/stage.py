@@ -40,6 +40,7 @@ from chaoskit.trial.preludes import Circumstances
 from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Heard, Reports
 from chaoskit.trial.services import create_services, service_names
+from chaoskit.trial.task_modules import CONTROL
 from chaoskit.trial.tracing import TraceScope
 from chaoskit.trial.view import View
 from chaoskit.trial.workspace import Workspace
@@ -159,7 +160,8 @@ class Stage:
         self.world = World(workspace, self.services, self.view)
         self.world.begins_here()
         self.circumstances = Circumstances(scenario, self.services, workspace)
-        for word in (*scenario.command, *scenario.resume, *scenario.env.values()):
+        control = () if callable(scenario.control) else scenario.control
+        for word in (*scenario.command, *scenario.resume, *control, *scenario.env.values()):
             self.addresses.fill(word)
         if scenario.task is not None:
             if self._loaded.file is None:
@@ -190,12 +192,23 @@ class Stage:
             self.launching.close()
         self.workspace.remove()
 
-    async def reset(self, seed_shift: int = 0) -> None:
-        """An empty world; with other ids than usual where ``seed_shift`` is not 0."""
+    async def reset(self, seed_shift: int = 0, *, norm: bool = False) -> None:
+        """An empty world; with other ids than usual where ``seed_shift`` is not 0.
+
+        ``norm``: the run to come says what is expected: its services behave, and where the scenario
+        has a control, that one is run.
+        """
         await self.world.reset()
         self.forget_preludes()
         for service in self.services:
-            service.reset(self._seed + seed_shift, self._behaviours)
+            service.reset(self._seed + seed_shift, () if norm else self._behaviours)
+        if norm and self.scenario.control:
+            self.circumstances.current = CONTROL
+
+    @property
+    def has_norm(self) -> bool:
+        """Whether other runs than those of the task as it is tried say what is expected."""
+        return bool(self._behaviours or self.scenario.control)
 
     def forget_preludes(self) -> None:
         """What was done before attempts of another trial holds no more; services see to theirs."""
@@ -336,7 +349,10 @@ class Stage:
         if scenario.task is not None:
             return None
         words = scenario.resume if attempt > 1 and scenario.resume else scenario.command
-        if circumstances.current:
+        if circumstances.current == CONTROL:
+            assert not callable(scenario.control), "the scenario has a command"
+            words = scenario.control
+        elif circumstances.current:
             words = scenario.changes[circumstances.current].command
         program, *arguments = (self.addresses.fill(word) for word in words)
         return [self._program(program), *arguments]

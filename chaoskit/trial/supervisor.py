@@ -7,6 +7,7 @@ to an attempt in `chaoskit.trial.attempt`.
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,11 @@ from chaoskit.trial.world import World
 
 HOLD_S = 0.01
 """How late a service answers in the second baseline run."""
+
+ANOTHER_DAY_S = 33 * 86400 + 3600 + 60 + 1
+"""By how much the clocks of the second baseline run are ahead: another month, day of the week,
+hour, minute and second.
+"""
 
 
 class Resumed(NamedTuple):
@@ -79,21 +85,41 @@ class Supervisor:
     async def survey(self) -> tuple[History, History]:
         """Two undisturbed runs; the second one in a world that is as different as it may be.
 
-        Its services make other ids, so that a field that only repeats one is seen to vary; and
-        they answer a little late, so that requests that are sent together are seen to overlap.
+        Its services make other ids and its clocks show another day, so that a field that only
+        repeats one of them is seen to vary; and they answer a little late, so that requests that
+        are sent together are seen to overlap. A task that does something else on another day is
+        run a second time on the same one.
         """
-        first = await self.run(Schedule())
-        state = await self._afresh(Schedule(), seed_shift=1)
+        return await self._pair()
+
+    async def norm(self) -> tuple[History, ...]:
+        """Two runs that say what is expected, where those of `survey` do not: of the control, if
+        the scenario has one, and without its services' behaviours.
+        """
+        return await self._pair(norm=True) if self._stage.has_norm else ()
+
+    async def _pair(self, *, norm: bool = False) -> tuple[History, History]:
+        first = await self._run(1, Schedule(), await self._afresh(Schedule(), norm=norm))
+        if self.conduct.another_day:
+            second = await self._differently(ANOTHER_DAY_S, norm=norm)
+            if _alike(first, second):
+                return first, second
+        return first, await self._differently(0, norm=norm)
+
+    async def _differently(self, later_s: int, *, norm: bool) -> History:
+        state = await self._afresh(Schedule(), seed_shift=1, norm=norm)
+        self._stage.circumstances.move_on(later_s)
         self._stage.delay_replies(HOLD_S)
         try:
-            second = await self._run(1, Schedule(), state)
+            return await self._run(1, Schedule(), state)
         finally:
             self._stage.delay_replies(0.0)
-        return first, second
 
-    async def _afresh(self, schedule: Schedule, seed_shift: int = 0) -> TrialState:
+    async def _afresh(
+        self, schedule: Schedule, seed_shift: int = 0, *, norm: bool = False
+    ) -> TrialState:
         """The state of a trial in an empty world."""
-        await self._stage.reset(seed_shift)
+        await self._stage.reset(seed_shift, norm=norm)
         return TrialState(self._stage, self.conduct, loses_power=schedule.loses_power)
 
     async def _run(
@@ -224,3 +250,13 @@ class _Ears:
     def landed(self, number: int, effects: Sequence[Effect]) -> None:
         if self.trial is not None:
             self.trial.landed(number, effects)
+
+
+def _alike(first: History, second: History) -> bool:
+    """Whether two undisturbed runs ended alike, with as many effects of each kind and as many files
+    of each name.
+    """
+    ends = [[(ended.how, ended.code) for _, ended in run.attempts] for run in (first, second)]
+    deeds = [Counter(b.effect.operation for _, b in run.effects) for run in (first, second)]
+    files = [run.digests.keys() for run in (first, second)]
+    return ends[0] == ends[1] and deeds[0] == deeds[1] and files[0] == files[1]

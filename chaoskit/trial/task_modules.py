@@ -10,17 +10,23 @@ import os
 import sys
 from collections.abc import Callable
 
+CONTROL = "control "
+"""In place of the name of a change: the scenario's control. No change is called so."""
+
 Task = Callable[[], object]
 
 
 def load_task(file: str, name: str, change: str = "") -> Task:
-    """The task of the scenario ``name`` in ``file``; with a ``change``, that one's.
+    """The task of the scenario ``name`` in ``file``; with a ``change``, that one's, or its control.
 
     Raises:
         TypeError: it has none.
     """
     scenario = getattr(load_module(file), name)
-    task = scenario.changes[change].task if change else scenario.task
+    if change == CONTROL:
+        task = scenario.control
+    else:
+        task = scenario.changes[change].task if change else scenario.task
     if not callable(task):
         raise TypeError(f"{name}.task in {file} is not a function")
     return task  # type: ignore[no-any-return]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from chaoskit.campaign import store
-from chaoskit.campaign.store import LATEST, Store, find_run, open_campaign
+from chaoskit.campaign.folder import LATEST, discard, find_run, open_campaign
+from chaoskit.campaign.store import Store
 from chaoskit.model.errors import FormatError, UsageError
 
 
@@ -19,10 +20,10 @@ def test_a_run_that_is_discarded_gives_the_link_back(tmp_path: Path) -> None:
     first.close()
     second, _ = open_campaign(tmp_path, "b", "2222", fresh=True)
     assert find_run(tmp_path, LATEST) == second.folder.resolve()
-    second.discard()
+    discard(second)
     assert find_run(tmp_path, LATEST) == first.folder.resolve()
     alone, _ = open_campaign(tmp_path / "other", "a", "1111", fresh=True)
-    alone.discard()
+    discard(alone)
     assert not (tmp_path / "other" / LATEST).is_symlink()
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chaoskit.campaign.store import Store, find_run
+from chaoskit.campaign.folder import find_run
+from chaoskit.campaign.store import Store
 from chaoskit.trace.abi import this_abi
 from tests.gates import arrive, let_go
 

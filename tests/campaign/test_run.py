@@ -18,9 +18,10 @@ import pytest
 
 from chaoskit.campaign import run as campaign_run
 from chaoskit.campaign.events import Finished, Started, Surveyed, Surveying, TrialDone
+from chaoskit.campaign.folder import find_run
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.run import run
-from chaoskit.campaign.store import Store, find_run
+from chaoskit.campaign.store import Store
 from chaoskit.campaign.workers import Inline
 from chaoskit.model.errors import UsageError
 from chaoskit.model.token import CommandSpec, Target

@@ -19,12 +19,13 @@ from chaoskit.campaign.events import (
     Started,
     TrialDone,
 )
+from chaoskit.campaign.folder import find_run, open_campaign
 from chaoskit.campaign.mechanisms import traced
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.repeating import REPEATS, Repeated
 from chaoskit.campaign.run import run
 from chaoskit.campaign.soaking import REPEATED_MOST, RUN_S, failed_trials, soak_of, verdicts
-from chaoskit.campaign.store import Soaked, Store, StoredTrial, find_run, open_campaign
+from chaoskit.campaign.store import Soaked, Store, StoredTrial
 from chaoskit.explore.plan import several_processes, sweep
 from chaoskit.explore.soak import schedules
 from chaoskit.explore.statistics import interval, upper_bound
