@@ -41,7 +41,7 @@ def test_the_table_of_scenarios_says_what_they_show() -> None:
     files = {f"{f.parent.name}/{f.name}": f for f in (ROOT / "scenarios").glob("*/[!_]*.py")}
     assert rows.keys() == files.keys()
     for name, file in files.items():
-        expected = set(load(Target(scenario=str(file))).scenario.expect)
+        expected = set(load(Target(scenario=str(file))).scenario.finds)
         assert set(re.findall(r"`(\w+)`", rows[name])) & FINDING_KINDS.keys() == expected, name
 
 

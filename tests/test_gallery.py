@@ -77,7 +77,7 @@ def test_a_broken_scenario_is_caught_by_its_named_finding_and_nothing_else(
     of them.
     """
     scenario = load(Target(scenario=str(file))).scenario
-    assert scenario.expect, f"{file.name} is broken and names no finding"
+    assert scenario.finds, f"{file.name} is broken and names no finding"
     summary = explore(tmp_path, file, MOST)
     row = matrix.row_of(str(file), scenario, summary)
     assert row.right, row.words
@@ -112,7 +112,7 @@ def test_the_gallery_covers_every_class_of_real_failures() -> None:
 
 def test_each_kind_of_finding_has_a_broken_scenario_that_only_it_catches() -> None:
     """No checker is there for nothing."""
-    alone = {tuple(load(Target(scenario=str(f))).scenario.expect) for f in BROKEN}
+    alone = {tuple(load(Target(scenario=str(f))).scenario.finds) for f in BROKEN}
     assert {kinds[0] for kinds in alone if len(kinds) == 1} == set(FINDING_KINDS)
 
 
@@ -152,7 +152,7 @@ def test_a_scenario_that_cannot_be_run_is_a_wrong_row(tmp_path: Path) -> None:
     file = tmp_path / "refused.py"
     file.write_text(
         "from chaoskit import Scenario\n"
-        "scenario = Scenario(task=print, services=('paiments',), expect=('stuck',))\n"
+        "scenario = Scenario(task=print, services=('paiments',), finds=('stuck',))\n"
     )
     options = Options(target=Target(scenario=str(file)), runs=str(tmp_path / "runs"))
     row = msgspec.msgpack.decode(gallery.perform(msgspec.msgpack.encode(options)), type=matrix.Row)

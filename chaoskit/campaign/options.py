@@ -9,6 +9,7 @@ import msgspec
 
 from chaoskit.explore.plan import Mechanism
 from chaoskit.model.actions import Lateness
+from chaoskit.model.declared import Declared
 from chaoskit.model.token import Target
 
 DEFAULT_RUNS = Path("reports/runs")
@@ -33,6 +34,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     ``max_points`` bounds what is tried of each kind of fault in each wave; ``max_trials`` bounds
     all trials together: the wave that would go beyond it is sampled by the seed and is the last.
     ``resume_after_s``: after each kill all clocks advance by that much.
+    ``expect``: what an undisturbed run must do, besides what the scenario says of that.
     ``reached``: so many per cent of the points that hold state must come again in a trial.
     """
 
@@ -55,6 +57,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     soak_s: float | None = None
     only: tuple[str, ...] = ()
+    expect: tuple[Declared, ...] = ()
     shard: Shard | None = None
     fresh: bool = False
     jobs: int = 1

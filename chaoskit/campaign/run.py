@@ -267,7 +267,7 @@ class _Campaign:
         first, second, expectation = learnt(
             self._store,
             _histories(done.results),
-            lambda runs: survey_of(runs, loaded, norm),
+            lambda runs: survey_of(runs, loaded, norm, expected=self._options.expect),
             self._further,
             self._options.mechanisms,
         )

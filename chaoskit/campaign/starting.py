@@ -9,6 +9,7 @@ import msgspec
 
 from chaoskit.explore.names import varying
 from chaoskit.explore.survey import expect
+from chaoskit.model.declared import Declared, declared, differences
 from chaoskit.model.errors import ScenarioError
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
@@ -25,6 +26,7 @@ def survey_of(
     loaded: Loaded,
     norm: Sequence[History] = (),
     *,
+    expected: Sequence[Declared] = (),
     again: bool = False,
 ) -> Expectation:
     """What undisturbed runs teach; where they fail for a file's sake, that too.
@@ -33,6 +35,7 @@ def survey_of(
         runs: two undisturbed runs or more.
         loaded: what was run.
         norm: runs that say what is expected, where these do not; see `expect`.
+        expected: what an undisturbed run must do besides what the scenario says of that.
         again: it was run before, possibly from another folder.
 
     Raises:
@@ -44,7 +47,13 @@ def survey_of(
             raise ScenarioError(f"the task cannot be started: {history.last.output_tail}{where}")
     first, second, *later = runs
     expectation = expect(first, second, loaded.scenario, *later, norm=norm)
-    expectation = msgspec.structs.replace(expectation, varying=varying(runs))
+    wanted = (*declared(loaded.scenario.expect), *expected)
+    otherwise = tuple(differences(wanted, expectation.effects))
+    expectation = msgspec.structs.replace(
+        expectation,
+        varying=varying(runs),
+        problems=(*expectation.problems, *otherwise),
+    )
     if not any(_failed(history) for history in norm or runs):
         left = "" if expectation.evidence or expectation.problems else _left_here(loaded)
         return msgspec.structs.replace(expectation, problems=(left,)) if left else expectation

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
+from itertools import pairwise
 
-from chaoskit.checkers.comparison import compare, counted, subject, times
-from chaoskit.checkers.effects import deleted
+from chaoskit.checkers.comparison import compare, counted, times
+from chaoskit.checkers.losses import COARSE_KEY, HALF_REPLACED, lost, success_without_its_end
 from chaoskit.model.effects import Effect
-from chaoskit.model.events import AttemptEnded, EffectApplied, RequestReceived
+from chaoskit.model.events import AttemptEnded, EffectApplied
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Diagnosis, Finding
 from chaoskit.model.history import History
@@ -27,21 +28,25 @@ POSITION = "anything but 'step N was reached' is missing from the checkpoint"
 NOTHING = "no checkpoint: nothing durable says how far the task came"
 FRESH_KEY = "idempotency key made anew by each attempt (KEY-1)"
 KEY_OF_A_CALL = "idempotency key made for each call, not for the step: one attempt made several"
-COARSE_KEY = "idempotency key from the arguments only, not from the step (KEY-2)"
 FORGOTTEN_KEY = "the service did not honour an idempotency key that it was given (KEY-3)"
+RETRY = "a retry: no answer is taken for 'not done'"
+REPEATS = "one attempt does it more than once"
 QUEUED_AGAIN = "the work was queued again: queueing it and noting that are two writes"
 IN_FLIGHT = "a request in flight at the kill is taken for one that never was (DUP-2)"
-EARLY_RECORD = "record written before the effect and read as 'done' (LOST-6)"
 BINDING = "results are kept by the order of their arrival, not by their step (INPUT-3)"
 LATE_RETRY = "a rescued effect is not asked whether it is still wanted (WORLD-6)"
 UNVERIFIED = "resume does not verify the state that the next step depends on (class WORLD)"
 CANCEL_LOST = "the cancel is not durable, or resume does not look at it (CTRL-1)"
 TOO_STRICT = "resume asks for more to be unchanged than the next step depends on (CODE-3)"
 UNFENCED = "a runner does not ask whether it still owns the run (TWO-4)"
-EARLY_FINISH = "'all steps done' taken for 'run done' (LOST-10)"
-HALF_REPLACED = "a row is deleted in one transaction and inserted in the next (class HALF)"
 REFUSES_A_KILL = "resume takes the trace of a kill for damage, and refuses for ever"
+UNDISTURBED = "nothing of the checkpoint: the task does so without any fault"
 UNREADABLE = "a record that cannot be read back: torn by the kill, or damaged (class TORN)"
+
+_WITHOUT_A_FAULT = frozenset(
+    {RETRY, REPEATS, FORGOTTEN_KEY, KEY_OF_A_CALL, COARSE_KEY, HALF_REPLACED}
+)
+"""What explains a trial in which nothing happened to the task but its services' behaviours."""
 
 _UNREADABLE_WORDS = re.compile(
     r"JSONDecodeError|UnicodeDecodeError|UnpicklingError|EOFError|invalid literal for|"
@@ -77,7 +82,16 @@ LATE_LANDING = Diagnosis(
 def diagnose(finding: Finding, history: History, expectation: Expectation) -> Diagnosis | None:
     """The explanation of ``finding``; None where the history does not show one."""
     rule = _RULES.get(finding.kind)
-    return rule(finding, history, expectation) if rule is not None else None
+    if rule is None:
+        return None
+    found = rule(finding, history, expectation)
+    if found is None or history.landed or found.missing in _WITHOUT_A_FAULT:
+        return found
+    return Diagnosis(
+        UNDISTURBED,
+        f"no fault landed in this trial; {finding.because}",
+        "mend what the task does when nothing interrupts it; its resume has no part in this",
+    )
 
 
 def _duplicate(finding: Finding, history: History, expectation: Expectation) -> Diagnosis:
@@ -93,7 +107,7 @@ def _duplicate(finding: Finding, history: History, expectation: Expectation) -> 
         )
     keyed = bool(effects) and all(keys)
     if len({body.attempt for body in effects}) == 1:
-        return _by_other_keys(effects) if keyed else _by_one_attempt(effects)
+        return _by_other_keys(effects) if keyed else _by_one_attempt(effects, history)
     by_fault = _by_the_fault(history)
     if keyed and not (
         by_fault is UNSYNCED_LOSS
@@ -131,16 +145,24 @@ def _by_the_order(
     )
 
 
-def _by_one_attempt(effects: Sequence[EffectApplied]) -> Diagnosis:
+def _by_one_attempt(effects: Sequence[EffectApplied], history: History) -> Diagnosis:
     """What explains a repeat that one attempt alone made, without a key."""
     attempt = effects[0].attempt
-    evidence = f"attempt {attempt} did it {times(len(effects))}; no other attempt did"
-    if attempt == 1:
+    if (unanswered := _sent_without_an_answer(effects, history)) is not None:
         return Diagnosis(
-            ORDER,
-            evidence,
+            RETRY,
+            f"attempt {attempt} sent request {unanswered[1]} although it had no good answer to "
+            f"request {unanswered[0]}, which was carried out all the same",
             "before it is tried again, look the effect up; or send the same idempotency key with "
             "each try",
+        )
+    evidence = f"attempt {attempt} did it {times(len(effects))}; no other attempt did"
+    if attempt == 1 or not history.kills:
+        return Diagnosis(
+            REPEATS,
+            evidence,
+            "find what calls it again within one attempt (a loop, a list that names it twice), and "
+            "do it once; a key for the step makes the second request harmless",
         )
     return Diagnosis(
         QUEUED_AGAIN,
@@ -148,6 +170,22 @@ def _by_one_attempt(effects: Sequence[EffectApplied]) -> Diagnosis:
         "queue the work and note that it is queued in one write (one transaction, or a file that "
         "is written beside and renamed); or give each item an id, and do none twice",
     )
+
+
+def _sent_without_an_answer(
+    effects: Sequence[EffectApplied], history: History
+) -> tuple[int, int] | None:
+    """Two requests of which the sender made the second without a good answer to the first."""
+    asked = {body.request: index for index, body in history.requests}
+    requests = sorted(
+        (body.request for body in effects if body.request in asked), key=lambda n: asked[n]
+    )
+    for first, second in pairwise(requests):
+        reply = history.replies.get(first)
+        good = reply is not None and reply[1].delivered and reply[1].status < 400
+        if not good or (reply is not None and reply[0] > asked[second]):
+            return first, second
+    return None
 
 
 def _killed_between(finding: Finding, history: History) -> bool:
@@ -300,49 +338,6 @@ def _by_the_fault(history: History) -> Diagnosis | None:
     return None
 
 
-def _lost(finding: Finding, history: History, expectation: Expectation) -> Diagnosis:
-    swallowed = [
-        (index, body)
-        for index, body in history.requests
-        if _asks_for(body, finding, expectation) and _deduped(body, history)
-    ]
-    if swallowed:
-        return Diagnosis(
-            COARSE_KEY,
-            f"the request at event {swallowed[0][0]} asked for it with the key "
-            f"{swallowed[0][1].key}, which the service had already seen",
-            "make the key from the run and the step, so that two identical effects differ",
-        )
-    missing = [
-        i for i, *_ in compare(history, expectation).missing if subject(i) == finding.subject
-    ]
-    if any(deleted(identity, history, expectation) for identity in missing):
-        return Diagnosis(
-            HALF_REPLACED,
-            "the row was deleted, that was committed, and no attempt inserted it again",
-            "delete and insert in one transaction; or update the row in place (ON CONFLICT DO "
-            "UPDATE)",
-        )
-    return Diagnosis(
-        EARLY_RECORD,
-        "no attempt asked for it after the kill, so the checkpoint said that it was done",
-        "record the completion after the effect; what is written before it is an intent, and a "
-        "resume must look up what came of it",
-    )
-
-
-def _asks_for(body: RequestReceived, finding: Finding, expectation: Expectation) -> bool:
-    if body.wants is None:
-        return False
-    identity = expectation.identify(body.wants)
-    return identity.operation == finding.operation and subject(identity) == finding.subject
-
-
-def _deduped(body: RequestReceived, history: History) -> bool:
-    reply = history.replies.get(body.request)
-    return reply is not None and reply[1].deduped
-
-
 def _step_at(history: History, index: int) -> str:
     """The step whose body was running at event ``index``, as far as the task reported it."""
     running = ""
@@ -369,7 +364,7 @@ def _fixed(missing: str, mend: str) -> Callable[[Finding, History, Expectation],
 
 _RULES: dict[str, Callable[[Finding, History, Expectation], Diagnosis | None]] = {
     "duplicate_effect": _duplicate,
-    "lost_effect": _lost,
+    "lost_effect": lost,
     "stuck": _stuck,
     "redone_step": _fixed(
         POSITION, "record each completed step durably, with its result, before the next one begins"
@@ -377,9 +372,7 @@ _RULES: dict[str, Callable[[Finding, History, Expectation], Diagnosis | None]] =
     "silent_restart": _fixed(
         NOTHING, "store which steps are complete where the next attempt finds it"
     ),
-    "false_success": _fixed(
-        EARLY_FINISH, "make the end of the run a step of its own, with a record of its own"
-    ),
+    "false_success": success_without_its_end,
     "wrong_inputs": _wrong_inputs,
     "wrong_binding": _fixed(
         BINDING, "keep each result under the name of its step and its inputs, and look it up there"

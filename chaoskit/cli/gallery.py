@@ -58,7 +58,7 @@ def list_scenarios(root: Path) -> int:
     out = console()
     for path in _files(root):
         loaded = load(Target(scenario=str(path)))
-        shows = ", ".join(loaded.scenario.expect)
+        shows = ", ".join(loaded.scenario.finds)
         line = Text(f"{path}\n    {loaded.title}")
         if shows:
             line.append(f"; shows {shows}", style="red")
@@ -122,7 +122,7 @@ def perform(options: bytes) -> bytes:
     wanted: tuple[str, ...] = ()
     try:
         scenario = load(chosen.target).scenario
-        wanted = tuple(scenario.expect)
+        wanted = tuple(scenario.finds)
         if lacks := _lacks(scenario):
             return msgspec.msgpack.encode(Row(path=path, verdict="UNKNOWN", lacks=lacks))
         *_, finished = run(chosen, Inline())

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from chaoskit.cli.starting import Starter, scenario_text, test_text
-from chaoskit.cli.words import pair, resume_words
+from chaoskit.cli.words import command_words, pair
 from chaoskit.model.errors import UsageError
 from chaoskit.reporting.files import write_text
 from chaoskit.trial.services import service_names, unknown_service
@@ -46,7 +46,7 @@ def init(
     if command == ():
         raise UsageError("there is no command after --; leave -- out for an example task")
     chosen = _services(services)
-    resumed = resume_words(resume)
+    resumed = command_words(resume, "--resume")
     named = _name(name, command)
     scenario = folder / "scenarios" / f"{named}.py"
     test = folder / "tests" / f"test_{named}_survives.py"

@@ -58,7 +58,7 @@ def row_of(path: str, scenario: Scenario, summary: Summary, seconds: float = 0.0
     return Row(
         path=path,
         verdict=summary.verdict,
-        expected=tuple(scenario.expect),
+        expected=tuple(scenario.finds),
         found={k: _smallest(f for f in summary.findings if f.kind == k) for k in kinds},
         cases=tuple(scenario.cases),
         trials=summary.trials,

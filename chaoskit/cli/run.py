@@ -25,10 +25,11 @@ from chaoskit.cli.live import Live
 from chaoskit.cli.process import SIGNALS
 from chaoskit.cli.shrinking import shrink_findings
 from chaoskit.cli.soak import with_soak
-from chaoskit.cli.words import pair, resume_words, text_of
+from chaoskit.cli.words import command_words, pair, text_of
 from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MECHANISMS, Mechanism
 from chaoskit.model.actions import LATE, Lateness
+from chaoskit.model.declared import read_declared
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.findings import Verdict
 from chaoskit.model.preludes import parse_clock
@@ -104,6 +105,19 @@ def in_flight_of(text: str) -> tuple[Lateness, ...]:
 @click.argument("scenario", required=False)
 @click.option("--services", default="", help="Fake services, as in payments,email,database.")
 @click.option("--resume", "resume", default="", help="The command line that resumes the task.")
+@click.option(
+    "--control",
+    default="",
+    metavar="COMMAND",
+    help="The task in another form (no checkpoints, one item at a time), whose effects are right.",
+)
+@click.option(
+    "--expect",
+    "expect",
+    multiple=True,
+    metavar="OPERATION=WHAT",
+    help="What an undisturbed run must do: payments.charge=12, or a CSV or JSON file of fields.",
+)
 @click.option(
     "--env",
     "env",
@@ -270,6 +284,7 @@ def run(ctx: click.Context, /, **given: object) -> int:
         skip_sleeps=_with_calls("--skip-sleeps", bool(given["skip_sleeps"]), chosen),
         resume_after_s=_after_s(given["resume_after"]),
         timeout_s=_finite(given["timeout"]),
+        expect=tuple(map(read_declared, _texts(given["expect"]))),
         only=tuple(_as_schedule(text) for text in _texts(given["only"])),
         shard=shard_from(str(given["shard"])) if given["shard"] else None,
         fresh=bool(given["fresh"]),
@@ -309,9 +324,8 @@ def _target(command: object, given: dict[str, object]) -> Target:
         if not scenario:
             raise UsageError("give a SCENARIO file, or a command after --")
         for name in (
-            *("services", "resume", "env", "outputs", "contract", "behaviours", "tables"),
-            "allow",
-            "clean",
+            *("services", "resume", "control", "env", "outputs", "contract", "behaviours"),
+            *("tables", "allow", "clean"),
         ):
             if given[name]:
                 raise UsageError(f"--{name} goes with a command after --, not with a scenario file")
@@ -323,7 +337,8 @@ def _target(command: object, given: dict[str, object]) -> Target:
     tables = given["tables"]
     spec = CommandSpec(
         command=words,
-        resume=resume_words(str(given["resume"])),
+        resume=command_words(str(given["resume"]), "--resume"),
+        control=command_words(str(given["control"]), "--control"),
         env=dict(pair(text, "--env") for text in _texts(given["env"])),
         services=tuple(filter(None, str(given["services"]).split(","))),
         outputs=tuple(_texts(given["outputs"])),

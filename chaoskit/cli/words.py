@@ -20,8 +20,8 @@ def pair(text: str, option: str) -> tuple[str, str]:
     return name, value
 
 
-def resume_words(text: str) -> tuple[str, ...]:
-    """The words of ``--resume``, as a shell reads them.
+def command_words(text: str, option: str) -> tuple[str, ...]:
+    """The words of an option's command line, as a shell reads them.
 
     Raises:
         UsageError: a quote is not closed.
@@ -29,7 +29,7 @@ def resume_words(text: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(text))
     except ValueError as wrong:
-        raise UsageError(f"--resume {text!r} is no command line: {wrong}") from wrong
+        raise UsageError(f"{option} {text!r} is no command line: {wrong}") from wrong
 
 
 def text_of(file: Path, option: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from chaoskit.model.changes import Change
+from chaoskit.model.declared import declared
 from chaoskit.model.errors import ScenarioError, UsageError
 from chaoskit.model.patterns import split_pattern
 from chaoskit.model.points import NAME
@@ -61,7 +62,10 @@ class Scenario:
             change and beside another runner it may refuse in any case.
         timeout_s: an attempt that takes longer is killed; None: 10 s plus 20 times the survey.
         attempts_max: how often a task that fails by itself is resumed after the last fault.
-        expect: kinds of finding that this scenario is known to show (the gallery's broken ones).
+        expect: what an undisturbed run must do: per operation pattern how often, or a list with the
+            fields of each effect (``{"payments.charge": [{"customer": "Ann"}, …]}``). Where it does
+            something else the verdict is UNKNOWN, whatever the trials show.
+        finds: kinds of finding that this scenario is known to show (the gallery's broken ones).
         cases: what it reproduces, by the numbers of a list of known failures; for the gallery.
         title: one sentence for lists.
     """
@@ -88,7 +92,8 @@ class Scenario:
     refusals: Literal["stuck", "allowed"] = "stuck"
     timeout_s: float | None = None
     attempts_max: int = 4
-    expect: Sequence[str] = ()
+    expect: Mapping[str, object] = field(default_factory=dict)
+    finds: Sequence[str] = ()
     cases: Sequence[str] = ()
     title: str = ""
 
@@ -109,7 +114,7 @@ class Scenario:
             f"{name}= takes a sequence of texts, not one text"
             for name in (
                 *("command", "resume", "services", "outputs", "redo", "settled", "control"),
-                *("behaviours", "schedules", "expect", "cases", "checkpoints", "allow"),
+                *("behaviours", "schedules", "finds", "cases", "checkpoints", "allow"),
             )
             if isinstance(getattr(self, name), str)
         )
@@ -122,6 +127,7 @@ class Scenario:
             for text in self.allow
             if not isinstance(self.allow, str) and not _REACHED.fullmatch(text)
         )
+        found.extend(self._problems_of_expect())
         if self.refusals not in {"stuck", "allowed"}:
             found.append(f'refusals= is "stuck" or "allowed", not {self.refusals!r}')
         if self.attempts_max < 1:
@@ -132,6 +138,19 @@ class Scenario:
         if self.tables and not {"database", "postgres"} & set(self.services):
             found.append('tables= goes with services=("database", …)')
         return found
+
+    def _problems_of_expect(self) -> Iterator[str]:
+        given: object = self.expect  # a tuple of kinds, in scenarios from before
+        if not isinstance(given, Mapping):
+            yield (
+                'expect= is a mapping, as in {"payments.charge": 12}; the kinds of finding that a '
+                "scenario is known to show go in finds="
+            )
+            return
+        try:
+            declared(self.expect)
+        except UsageError as error:
+            yield str(error)
 
     def _problems_of_changes(self) -> Iterator[str]:
         for name, change in self.changes.items():

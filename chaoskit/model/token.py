@@ -27,6 +27,7 @@ class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     command: tuple[str, ...]
     resume: tuple[str, ...] = ()
+    control: tuple[str, ...] = ()
     env: dict[str, str] = {}
     services: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()

@@ -98,6 +98,7 @@ def load(target: Target, take: int | None = None) -> Loaded:
         scenario = Scenario(
             command=spec.command,
             resume=spec.resume,
+            control=spec.control,
             env=spec.env,
             services=spec.services,
             outputs=spec.outputs,

@@ -36,6 +36,6 @@ scenario = Scenario(
     services=("payments", "email"),
     inputs=lambda seed: shop.customers(seed, 3),
     schedules=("stop:2000ms@job.taken#2",),
-    expect=("lost_effect",),
+    finds=("lost_effect",),
     cases=("LOST-3", "LOST-4"),
 )

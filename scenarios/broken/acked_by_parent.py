@@ -42,6 +42,6 @@ scenario = Scenario(
     services=("payments", "email"),
     inputs=lambda seed: shop.customers(seed, 3),
     schedules=("kill-leader@payments.charge#2.received",),
-    expect=("lost_effect",),
+    finds=("lost_effect",),
     cases=("LOST-5",),
 )

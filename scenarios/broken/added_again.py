@@ -31,6 +31,6 @@ scenario = Scenario(
     services=("database",),
     tables=TABLES,
     inputs=lambda seed: shop.customers(seed, 4),
-    expect=("wrong_inputs",),
+    finds=("wrong_inputs",),
     cases=("DUP-1", "TORN-9"),
 )

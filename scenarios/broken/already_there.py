@@ -32,6 +32,6 @@ scenario = Scenario(
     inputs=lambda seed: shop.customers(seed, 2),
     schedules=("kill@migration.applied#1",),
     redo=("payments.charge",),
-    expect=("stuck",),
+    finds=("stuck",),
     cases=("HALF-2",),
 )

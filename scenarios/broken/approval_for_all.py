@@ -43,6 +43,6 @@ scenario = Scenario(
     schedules=(
         "kill@payments.charge#1.received / resumers:4 + late-reply:800ms@payments.charge.search#*",
     ),
-    expect=("duplicate_effect",),
+    finds=("duplicate_effect",),
     cases=("TWO-11",),
 )

@@ -32,6 +32,6 @@ scenario = Scenario(
     services=("email",),
     changes={"gone": Change(world=tidy_up, right="refuse", finding="stale_world")},
     schedules=("kill@report.written#1 / change:gone",),
-    expect=("stale_world",),
+    finds=("stale_world",),
     cases=("WORLD-3",),
 )

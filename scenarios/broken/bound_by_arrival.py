@@ -35,6 +35,6 @@ scenario = Scenario(
     contract={"email.send": "at-least-once"},
     inputs=lambda seed: shop.customers(seed, 3),
     schedules=("kill@offers.saved#1",),
-    expect=("wrong_binding",),
+    finds=("wrong_binding",),
     cases=("INPUT-3",),
 )

@@ -35,6 +35,6 @@ scenario = Scenario(
     services=("email",),
     changes={"deploy": Change(task=without_the_first, right="either")},
     schedules=("kill@email.send#2.received / change:deploy",),
-    expect=("lost_effect",),
+    finds=("lost_effect",),
     cases=("CODE-1",),
 )

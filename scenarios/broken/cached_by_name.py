@@ -29,6 +29,6 @@ scenario = Scenario(
         )
     },
     schedules=("kill@sum.kept#1 / change:inputs",),
-    expect=("stale_world",),
+    finds=("stale_world",),
     cases=("INPUT-2",),
 )

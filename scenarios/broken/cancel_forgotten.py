@@ -35,6 +35,6 @@ scenario = Scenario(
     inputs=lambda seed: shop.customers(seed, 3),
     changes={"cancel": Change(world=cancel, right="stop")},
     schedules=("kill@payments.charge#2.received / change:cancel",),
-    expect=("resurrected",),
+    finds=("resurrected",),
     cases=("CTRL-1",),
 )

@@ -27,6 +27,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 18),
-    expect=("lost_effect",),
+    finds=("lost_effect",),
     cases=("KEY-2",),
 )

@@ -38,6 +38,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 2),
     prepare=approve,
-    expect=("stuck",),
+    finds=("stuck",),
     cases=("TWO-11",),
 )

@@ -26,6 +26,6 @@ scenario = Scenario(
     task=main,
     services=("email",),
     inputs=lambda seed: shop.customers(seed, 6),
-    expect=("lost_effect",),
+    finds=("lost_effect",),
     cases=("LOST-1",),
 )

@@ -35,6 +35,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 4),
     schedules=("kill@checkpoint.empty#3",),
-    expect=("silent_restart",),
+    finds=("silent_restart",),
     cases=("TORN-6",),
 )

@@ -31,6 +31,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 3),
-    expect=("stuck",),
+    finds=("stuck",),
     cases=("STUCK-8",),
 )

@@ -25,6 +25,6 @@ scenario = Scenario(
     task=main,
     services=("payments", "email"),
     inputs=lambda seed: shop.customers(seed, 12),
-    expect=("false_success",),
+    finds=("false_success",),
     cases=("LOST-10",),
 )

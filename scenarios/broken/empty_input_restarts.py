@@ -16,6 +16,6 @@ scenario = Scenario(
     env={"PYTHONPATH": "{here}/.."},
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 3),
-    expect=("silent_restart",),
+    finds=("silent_restart",),
     cases=("INPUT-4",),
 )

@@ -39,6 +39,6 @@ scenario = Scenario(
     task=main,
     services=("payments", "email"),
     inputs=lambda seed: shop.customers(seed, 2),
-    expect=("stuck",),
+    finds=("stuck",),
     cases=("TORN-12",),
 )

@@ -33,6 +33,6 @@ scenario = Scenario(
     services=("email",),
     inputs=lambda seed: shop.customers(seed, 4),
     schedules=("reject:503@email.send#3",),
-    expect=("lost_effect", "silent_restart"),
+    finds=("lost_effect", "silent_restart"),
     cases=("REDO-7",),
 )

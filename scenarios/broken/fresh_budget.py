@@ -26,6 +26,6 @@ scenario = Scenario(
     title="a budget holds for a process, not for the run",
     task=main,
     services=("payments", "email"),
-    expect=("wrong_inputs",),
+    finds=("wrong_inputs",),
     cases=("CTRL-5",),
 )

@@ -25,6 +25,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 12),
-    expect=("duplicate_effect",),
+    finds=("duplicate_effect",),
     cases=("KEY-1", "DUP-3"),
 )

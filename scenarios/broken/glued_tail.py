@@ -42,6 +42,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 4),
     schedules=("kill@line.written#2 / kill@payments.charge#2.received",),
-    expect=("redone_step",),
+    finds=("redone_step",),
     cases=("TORN-4",),
 )

@@ -29,6 +29,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 7),
     schedules=("kill@payments.charge#4.received",),
-    expect=("redone_step",),
+    finds=("redone_step",),
     cases=("REDO-4",),
 )

@@ -45,6 +45,6 @@ scenario = Scenario(
     services=("email",),
     inputs=lambda seed: shop.customers(seed, 3),
     schedules=("kill@part.saved#3",),
-    expect=("wrong_inputs",),
+    finds=("wrong_inputs",),
     cases=("TORN-2",),
 )

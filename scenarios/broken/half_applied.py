@@ -27,6 +27,6 @@ scenario = Scenario(
     task=main,
     inputs=lambda seed: shop.customers(seed, 20)[:10],
     outputs=("*.txt",),
-    expect=("diverged_state",),
+    finds=("diverged_state",),
     cases=("HALF-3",),
 )

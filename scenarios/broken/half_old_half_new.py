@@ -43,6 +43,6 @@ scenario = Scenario(
     prepare=publish,
     changes={"file": Change(world=republish, right="either")},
     schedules=("kill@chunk.fetched#2 / change:file",),
-    expect=("wrong_inputs",),
+    finds=("wrong_inputs",),
     cases=("WORLD-2",),
 )

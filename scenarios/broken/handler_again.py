@@ -32,6 +32,6 @@ scenario = Scenario(
     task=main,
     services=("payments", "email"),
     inputs=lambda seed: shop.customers(seed, 1),
-    expect=("redone_step",),
+    finds=("redone_step",),
     cases=("REDO-8",),
 )

@@ -49,6 +49,6 @@ scenario = Scenario(
     inputs=lambda seed: shop.customers(seed, 4),
     changes={"hole": Change(world=zero_a_block, right="either")},
     schedules=("kill@payments.charge#4.received / change:hole",),
-    expect=("redone_step",),
+    finds=("redone_step",),
     cases=("TORN-3",),
 )

@@ -23,6 +23,6 @@ scenario = Scenario(
     title="a remote job is started again when the process that waits for it dies",
     task=main,
     services=("jobs",),
-    expect=("duplicate_effect",),
+    finds=("duplicate_effect",),
     cases=("DUP-6",),
 )

@@ -27,6 +27,6 @@ scenario = Scenario(
     task=main,
     services=("payments", "email"),
     inputs=lambda seed: shop.customers(seed, 2),
-    expect=("wrong_inputs",),
+    finds=("wrong_inputs",),
     cases=("REDO-6",),
 )

@@ -23,6 +23,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 3),
     behaviours=("forget-keys@payments.charge#*",),
-    expect=("duplicate_effect",),
+    finds=("duplicate_effect",),
     cases=("KEY-3",),
 )

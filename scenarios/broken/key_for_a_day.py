@@ -23,6 +23,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 3),
     schedules=("kill@payments.charge#2.applied / clock:+7d",),
-    expect=("duplicate_effect",),
+    finds=("duplicate_effect",),
     cases=("KEY-3",),
 )

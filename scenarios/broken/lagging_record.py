@@ -26,6 +26,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 14),
-    expect=("redone_step",),
+    finds=("redone_step",),
     cases=("REDO-2",),
 )

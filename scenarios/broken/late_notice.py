@@ -28,6 +28,6 @@ scenario = Scenario(
     task=main,
     services=("email",),
     inputs=lambda seed: shop.customers(seed, 1),
-    expect=("out_of_order_effect",),
+    finds=("out_of_order_effect",),
     cases=("WORLD-6",),
 )

@@ -25,6 +25,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 1),
-    expect=("leftover_process",),
+    finds=("leftover_process",),
     cases=("TWO-13",),
 )

@@ -36,6 +36,6 @@ scenario = Scenario(
     inputs=lambda seed: shop.customers(seed, 2),
     changes={"moved": Change(env={"HOST_NAME": "two"}, right="either")},
     schedules=("kill@payments.charge#2.received / change:moved",),
-    expect=("stuck",),
+    finds=("stuck",),
     cases=("STUCK-3",),
 )

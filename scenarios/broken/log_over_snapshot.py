@@ -45,6 +45,6 @@ scenario = Scenario(
     inputs=lambda seed: shop.customers(seed, 5),
     outputs=("total.txt",),
     schedules=("kill@snapshot.made#1",),
-    expect=("diverged_state",),
+    finds=("diverged_state",),
     cases=("TORN-9",),
 )

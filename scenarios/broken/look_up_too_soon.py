@@ -27,6 +27,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 3),
-    expect=("duplicate_effect",),
+    finds=("duplicate_effect",),
     cases=("DUP-3",),
 )

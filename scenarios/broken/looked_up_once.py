@@ -30,6 +30,6 @@ scenario = Scenario(
     settled=("payments.charge",),
     inputs=lambda seed: shop.customers(seed, 3),
     schedules=("kill@payments.charge#2.received / kill@payments.charge#1.applied",),
-    expect=("duplicate_effect",),
+    finds=("duplicate_effect",),
     cases=("DUP-9",),
 )

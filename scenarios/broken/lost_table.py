@@ -48,6 +48,6 @@ scenario = Scenario(
     prepare=old_books,
     outputs=("sales.json",),
     schedules=("kill@migration.statement#4",),
-    expect=("diverged_state",),
+    finds=("diverged_state",),
     cases=("HALF-1",),
 )

@@ -27,6 +27,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 4),
     schedules=("reject:503@payments.charge#4",),
-    expect=("silent_restart",),
+    finds=("silent_restart",),
     cases=("REDO-1",),
 )

@@ -20,6 +20,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 12),
-    expect=("duplicate_effect", "silent_restart"),
+    finds=("duplicate_effect", "silent_restart"),
     cases=("DUP-4", "DUP-8"),
 )

@@ -31,6 +31,6 @@ scenario = Scenario(
     services=("email",),
     inputs=lambda seed: shop.customers(seed, 6),
     redo=("email.send",),
-    expect=("duplicate_effect", "lost_effect"),
+    finds=("duplicate_effect", "lost_effect"),
     cases=("INPUT-6",),
 )

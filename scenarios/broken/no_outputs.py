@@ -28,6 +28,6 @@ scenario = Scenario(
     services=("email",),
     contract={"email.send": "at-least-once"},
     inputs=lambda seed: shop.customers(seed, 20)[:10],
-    expect=("wrong_inputs",),
+    finds=("wrong_inputs",),
     cases=("REDO-2", "TORN-8"),
 )

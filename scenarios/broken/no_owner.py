@@ -32,6 +32,6 @@ scenario = Scenario(
     schedules=(
         "kill@payments.charge#2.received / resumers:2 + late-reply:800ms@payments.charge.search#*",
     ),
-    expect=("duplicate_effect",),
+    finds=("duplicate_effect",),
     cases=("TWO-3", "TWO-10"),
 )

@@ -25,6 +25,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 4),
-    expect=("false_success",),
+    finds=("false_success",),
     cases=("LOST-11",),
 )

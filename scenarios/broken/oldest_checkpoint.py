@@ -26,6 +26,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 4),
     schedules=("kill@payments.charge#4.received",),
-    expect=("redone_step",),
+    finds=("redone_step",),
     cases=("LOST-13",),
 )

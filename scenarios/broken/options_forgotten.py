@@ -32,6 +32,6 @@ scenario = Scenario(
         )
     },
     schedules=("kill@email.send#2.received / change:options",),
-    expect=("wrong_inputs",),
+    finds=("wrong_inputs",),
     cases=("INPUT-1",),
 )

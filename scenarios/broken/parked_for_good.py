@@ -30,6 +30,6 @@ scenario = Scenario(
     inputs=lambda seed: shop.customers(seed, 3),
     changes={"deploy": Change(env={"VERSION": "2"}, right="go-on")},
     schedules=("kill@payments.charge#2.received / change:deploy",),
-    expect=("false_success",),
+    finds=("false_success",),
     cases=("CODE-2",),
 )

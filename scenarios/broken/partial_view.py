@@ -43,6 +43,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 5),
     schedules=("kill@payments.charge#3.received / interrupt:2000ms@step.begun#5",),
-    expect=("redone_step",),
+    finds=("redone_step",),
     cases=("TORN-13",),
 )

@@ -29,6 +29,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 3),
-    expect=("stuck",),
+    finds=("stuck",),
     cases=("WORLD-5",),
 )

@@ -41,6 +41,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 2),
-    expect=("stuck",),
+    finds=("stuck",),
     cases=("STUCK-4",),
 )

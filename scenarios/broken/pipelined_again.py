@@ -19,6 +19,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 6),
-    expect=("silent_restart",),
+    finds=("silent_restart",),
     cases=("REDO-2",),
 )

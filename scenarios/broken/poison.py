@@ -35,6 +35,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 3),
-    expect=("stuck",),
+    finds=("stuck",),
     cases=("CTRL-3",),
 )

@@ -24,6 +24,6 @@ scenario = Scenario(
     task=main,
     services=("payments", "email"),
     inputs=lambda seed: shop.customers(seed, 12),
-    expect=("lost_effect",),
+    finds=("lost_effect",),
     cases=("LOST-6",),
 )

@@ -34,6 +34,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 4),
-    expect=("stuck",),
+    finds=("stuck",),
     cases=("STUCK-1",),
 )

@@ -31,6 +31,6 @@ scenario = Scenario(
     services=("database",),
     tables=TABLES,
     inputs=lambda seed: shop.customers(seed, 4),
-    expect=("lost_effect",),
+    finds=("lost_effect",),
     cases=("LOST-2", "HALF-1"),
 )

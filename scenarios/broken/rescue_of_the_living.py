@@ -30,6 +30,6 @@ scenario = Scenario(
     settled=("payments.charge",),
     inputs=lambda seed: shop.customers(seed, 3),
     schedules=("late-reply:800ms@payments.charge#2 + twin@payments.charge#2.received",),
-    expect=("duplicate_effect",),
+    finds=("duplicate_effect",),
     cases=("TWO-1", "TWO-2", "TWO-9", "DUP-10"),
 )

@@ -44,6 +44,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 3),
     schedules=("kill@payments.charge#2.received / kill@rescue.begun#1",),
-    expect=("stuck",),
+    finds=("stuck",),
     cases=("LOST-8",),
 )

@@ -26,6 +26,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 4),
     schedules=("kill@payments.charge#3.received / kill@resume.prepared#1",),
-    expect=("silent_restart",),
+    finds=("silent_restart",),
     cases=("TORN-10",),
 )

@@ -40,6 +40,6 @@ scenario = Scenario(
     services=("database",),
     tables=TABLES,
     schedules=("kill@volume.created#2",),
-    expect=("wrong_inputs",),
+    finds=("wrong_inputs",),
     cases=("WORLD-4",),
 )

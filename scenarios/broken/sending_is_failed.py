@@ -28,6 +28,6 @@ scenario = Scenario(
     task=main,
     services=("email",),
     inputs=lambda seed: shop.customers(seed, 3),
-    expect=("lost_effect",),
+    finds=("lost_effect",),
     cases=("CTRL-6",),
 )

@@ -46,6 +46,6 @@ scenario = Scenario(
         )
     },
     schedules=("kill@approved#1 / change:price",),
-    expect=("stale_world",),
+    finds=("stale_world",),
     cases=("WORLD-1",),
 )

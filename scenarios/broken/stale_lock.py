@@ -29,6 +29,6 @@ scenario = Scenario(
     task=main,
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 10),
-    expect=("stuck",),
+    finds=("stuck",),
     cases=("STUCK-1", "STUCK-2"),
 )

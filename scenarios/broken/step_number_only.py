@@ -25,6 +25,6 @@ scenario = Scenario(
     task=main,
     services=("payments", "email"),
     inputs=lambda seed: shop.customers(seed, 10),
-    expect=("duplicate_effect",),
+    finds=("duplicate_effect",),
     cases=("REDO-9",),
 )

@@ -36,6 +36,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 3),
     schedules=("kill@payments.charge#2.received / down:1@payments.*#*",),
-    expect=("false_success",),
+    finds=("false_success",),
     cases=("LOST-7",),
 )

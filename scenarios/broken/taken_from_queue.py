@@ -32,6 +32,6 @@ scenario = Scenario(
     task=main,
     services=("payments", "email"),
     prepare=fill,
-    expect=("lost_effect",),
+    finds=("lost_effect",),
     cases=("LOST-2", "LOST-3"),
 )

@@ -40,6 +40,6 @@ scenario = Scenario(
     services=("payments", "email"),
     inputs=lambda seed: shop.customers(seed, 2),
     schedules=("kill@payments.charge#1.received / down:1@email.*#*",),
-    expect=("lost_effect",),
+    finds=("lost_effect",),
     cases=("CODE-6",),
 )

@@ -28,6 +28,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 4),
     schedules=("kill@checkpoint.empty#2",),
-    expect=("stuck",),
+    finds=("stuck",),
     cases=("TORN-1", "TORN-5"),
 )

@@ -28,6 +28,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 4),
     schedules=("kill@tools.done#1 / kill@tools.done#1 / kill@tools.done#1",),
-    expect=("redone_step",),
+    finds=("redone_step",),
     cases=("REDO-3",),
 )

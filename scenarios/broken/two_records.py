@@ -31,6 +31,6 @@ scenario = Scenario(
     services=("payments",),
     inputs=lambda seed: shop.customers(seed, 4),
     schedules=("kill@between.records#2",),
-    expect=("redone_step",),
+    finds=("redone_step",),
     cases=("DUP-1", "TWO-7"),
 )

@@ -27,6 +27,6 @@ scenario = Scenario(
     task=main,
     services=("payments", "email"),
     inputs=lambda seed: shop.customers(seed, 3),
-    expect=("lost_effect",),
+    finds=("lost_effect",),
     cases=("HALF-4",),
 )

@@ -33,6 +33,6 @@ scenario = Scenario(
     inputs=lambda seed: shop.customers(seed, 3),
     outputs=("*@example.com",),
     schedules=("kill@marked#2",),
-    expect=("stuck",),
+    finds=("stuck",),
     cases=("STUCK-7",),
 )

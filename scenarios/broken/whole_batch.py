@@ -32,6 +32,6 @@ scenario = Scenario(
     settled=("email.send",),
     inputs=lambda seed: shop.customers(seed, 4),
     schedules=("lose-reply@email.send#3",),
-    expect=("duplicate_effect",),
+    finds=("duplicate_effect",),
     cases=("DUP-5",),
 )

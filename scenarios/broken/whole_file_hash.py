@@ -41,6 +41,6 @@ scenario = Scenario(
     inputs=lambda seed: shop.customers(seed, 3),
     changes={"comment": Change(task=edited, right="go-on")},
     schedules=("kill@payments.charge#2.received / change:comment",),
-    expect=("needless_refusal",),
+    finds=("needless_refusal",),
     cases=("CODE-3",),
 )

@@ -25,6 +25,6 @@ scenario = Scenario(
     contract={"email.send": "at-least-once"},
     inputs=lambda seed: shop.customers(seed, 3),
     schedules=("pause@step.begun#2",),
-    expect=("stale_writer",),
+    finds=("stale_writer",),
     cases=("TWO-4", "TWO-8"),
 )

@@ -132,7 +132,7 @@ _CLIENTS: dict[Client, Callable[[str], Ask]] = {
 
 def _scenario(title: str, *expect: str, **how: object) -> Scenario:
     task = partial(run, **how)  # type: ignore[arg-type]
-    return Scenario(title=title, task=task, services=("payments",), expect=expect)
+    return Scenario(title=title, task=task, services=("payments",), finds=expect)
 
 
 TWICE = "duplicate_effect"

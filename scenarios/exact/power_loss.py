@@ -150,7 +150,7 @@ def _ask(
 
 def _scenario(task: partial[None], title: str, *expect: str) -> Scenario:
     return Scenario(
-        title=title, task=task, services=("payments",), settled=("payments.*",), expect=expect
+        title=title, task=task, services=("payments",), settled=("payments.*",), finds=expect
     )
 
 

@@ -33,5 +33,5 @@ scenario = Scenario(
     inputs=lambda seed: shop.customers(seed, 3),
     tables=TABLES,
     schedules=("lose-reply@postgres.commit#2",),
-    expect=("duplicate_effect",),
+    finds=("duplicate_effect",),
 )

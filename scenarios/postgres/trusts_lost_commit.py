@@ -32,5 +32,5 @@ scenario = Scenario(
     inputs=lambda seed: shop.customers(seed, 3),
     tables=TABLES,
     schedules=("down:1@postgres.commit#2",),
-    expect=("lost_effect",),
+    finds=("lost_effect",),
 )

@@ -14,13 +14,8 @@ from chaoskit.campaign.options import Options
 from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store
 from chaoskit.campaign.workers import Inline
-from chaoskit.checkers.diagnosis import (
-    EARLY_RECORD,
-    FRESH_KEY,
-    HALF_REPLACED,
-    QUEUED_AGAIN,
-    UNSYNCED_LOSS,
-)
+from chaoskit.checkers.diagnosis import FRESH_KEY, QUEUED_AGAIN, UNSYNCED_LOSS
+from chaoskit.checkers.losses import EARLY_RECORD, HALF_REPLACED
 from chaoskit.model.token import Target
 from chaoskit.reporting.summary import Summary, summarize
 from chaoskit.trace.abi import this_abi

@@ -287,7 +287,7 @@ def test_each_way_to_keep_a_record_loses_what_it_does_not_sync_and_nothing_else(
         if trial.real
     } | {frozenset()}
     scenario = load(Target(scenario=f"{SCENARIOS / 'power_loss.py'}:{case.name}")).scenario
-    assert shown == set(scenario.expect)
+    assert shown == set(scenario.finds)
     assert (POWER_ONLY in found.summary.remarks) == (bool(shown) and not found.failed("kill"))
     assert found.summary.power_cuts == 3 * len(list(found.survey.of(CallSeen)))
 

@@ -6,21 +6,29 @@ import msgspec
 import pytest
 
 from chaoskit.checkers.diagnosis import (
-    COARSE_KEY,
-    EARLY_FINISH,
-    EARLY_RECORD,
     FORGOTTEN_KEY,
     FRESH_KEY,
-    HALF_REPLACED,
     INPUTS,
     KEY_OF_A_CALL,
     NOTHING,
     ORDER,
     POSITION,
     QUEUED_AGAIN,
+    REPEATS,
+    RETRY,
+    UNDISTURBED,
     UNREADABLE,
     UNSYNCED_LOSS,
     diagnose,
+)
+from chaoskit.checkers.losses import (
+    COARSE_KEY,
+    EARLY_FINISH,
+    EARLY_RECORD,
+    ERROR_AS_END,
+    HALF_REPLACED,
+    NOTHING_DONE,
+    PASSED_OVER,
 )
 from chaoskit.model.effects import Effect, flatten
 from chaoskit.model.expectation import Expectation
@@ -130,7 +138,7 @@ def test_keys_of_one_attempt_are_not_told_as_those_of_several() -> None:
 
 
 def test_what_one_attempt_did_twice_is_not_told_as_done_before_the_kill() -> None:
-    """By a resume alone the work was queued again; by a first attempt it was tried again."""
+    """By a resume alone the work was queued again; a first attempt has repeated it."""
     story = Story().starts().killed("payments.charge#1.received").starts().does(ADA, ADA).ends()
     found = diagnosed("duplicate_effect", story, expecting(ADA))
     assert (found.missing, found.evidence) == (
@@ -139,15 +147,30 @@ def test_what_one_attempt_did_twice_is_not_told_as_done_before_the_kill() -> Non
     )
     tried = diagnosed("duplicate_effect", undisturbed(ADA, ADA), expecting(ADA))
     assert (tried.missing, tried.evidence) == (
-        ORDER,
+        REPEATS,
         "attempt 1 did it twice; no other attempt did",
     )
 
 
+def test_a_request_that_is_sent_again_without_an_answer_is_a_retry() -> None:
+    """Whichever attempt sends it, and only where the history shows that no good answer had come."""
+    retry = Story().starts().loses(ADA).does(ADA).ends()
+    found = diagnosed("duplicate_effect", retry, expecting(ADA))
+    assert (found.missing, found.evidence) == (
+        RETRY,
+        (
+            "attempt 1 sent request 2 although it had no good answer to request 1, which was "
+            "carried out all the same"
+        ),
+    )
+    resumed = Story().starts().killed("payments.charge#1.received").starts().loses(ADA).does(ADA)
+    assert diagnosed("duplicate_effect", resumed.ends(), expecting(ADA)).missing == RETRY
+
+
 def test_a_second_runner_is_not_told_as_a_kill() -> None:
     """Where nothing was killed in between, the evidence does not say so."""
-    story = Story().starts().does(ADA).ends().starts().does(ADA).ends()
-    found = diagnosed("duplicate_effect", story, expecting(ADA))
+    story = Story().starts().does(ADA).suffers("pause@payments.charge#1.answered").starts()
+    found = diagnosed("duplicate_effect", story.does(ADA).ends(), expecting(ADA))
     assert (found.missing, "kill" in found.evidence) == (ORDER, False)
 
 
@@ -175,10 +198,11 @@ def test_a_row_that_was_deleted_to_be_inserted_again() -> None:
     early = Story().starts().books(*replaced[:1], *replaced[2:]).ends()
     assert diagnosed("lost_effect", early, expected).missing == HALF_REPLACED
     other = [change("insert", "1"), change("insert", "2")]
-    gone = Story().starts().books(other[1]).ends()
-    assert diagnosed(
-        "lost_effect", gone, teaches(Story().starts().books(*other).ends())
-    ).missing == (EARLY_RECORD)
+    gone = Story().starts().books(other[1]).killed("a#1").starts().ends()
+    assert (
+        diagnosed("lost_effect", gone, teaches(Story().starts().books(*other).ends())).missing
+        == PASSED_OVER
+    )
 
 
 def test_forgotten_key() -> None:
@@ -217,12 +241,43 @@ def test_coarse_key() -> None:
 
 
 def test_early_record() -> None:
-    """Nobody asked for the charge any more, since it stood in the checkpoint as done."""
+    """Nobody asked for the charge any more. That a record came before it is said where the baseline
+    shows that order, and not otherwise.
+    """
     story = Story().starts().does(ADA).asks(BOB).killed("payments.charge#2.received")
     story.starts().does(EVE).ends()
-    found = diagnosed("lost_effect", story, expecting(ADA, BOB, EVE))
+    expected = expecting(ADA, BOB, EVE)
+    found = diagnosed("lost_effect", story, msgspec.structs.replace(expected, record_first=True))
     assert found.missing == EARLY_RECORD
-    assert found.evidence.startswith("no attempt asked for it after the kill")
+    assert found.evidence.startswith("no attempt asked for it after the kill, and an undisturbed")
+    unknown = diagnosed("lost_effect", story, expected)
+    assert (unknown.missing, unknown.evidence) == (
+        PASSED_OVER,
+        "no attempt asked for it after the kill; attempt 2 ended with success",
+    )
+
+
+def test_an_error_that_is_taken_for_the_end_is_told_with_its_status() -> None:
+    """An expired token, say: the last answer was 401, and the task claimed success."""
+    story = Story().starts().does(ADA).killed("payments.charge#1.answered").starts()
+    story.fails(BOB, 401).ends()
+    found = diagnosed("false_success", story, expecting(ADA, BOB))
+    assert (found.missing, found.evidence) == (
+        ERROR_AS_END,
+        (
+            "request 2 of attempt 2 was answered with status 401, and the attempt ended with "
+            "success all the same"
+        ),
+    )
+
+
+def test_what_happens_without_any_fault_is_no_fault_of_the_resume() -> None:
+    """As a control shows: the checkpoint has no part in it."""
+    story = Story().starts().does(ADA).ends()
+    for kind, wanted in (("false_success", (ADA, BOB)), ("lost_effect", (BOB, ADA))):
+        found = diagnosed(kind, story, expecting(*wanted))
+        assert found.missing == UNDISTURBED
+        assert found.evidence.startswith("no fault landed in this trial; attempt 1 ended")
 
 
 def test_a_swallowed_request_explains_its_own_effect_alone() -> None:
@@ -233,7 +288,7 @@ def test_a_swallowed_request_explains_its_own_effect_alone() -> None:
     story = Story().starts().applies(keyed).killed("payments.charge#1.applied")
     story.starts().repeats(keyed).does(EVE).ends()
     found = diagnosed("lost_effect", story, expecting(keyed, BOB, EVE))
-    assert found.missing == EARLY_RECORD
+    assert found.missing == PASSED_OVER
 
 
 def test_nothing() -> None:
@@ -254,10 +309,18 @@ def test_position() -> None:
 
 
 def test_early_finish() -> None:
-    """All charges were done, and so the closing mail was taken for done."""
-    story = Story().starts().does(ADA).killed("payments.charge#1.answered").starts().ends()
-    found = diagnosed("false_success", story, expecting(ADA, mail("owner")))
-    assert found.missing == EARLY_FINISH
+    """The resume did something, and ended before the closing mail. Of one that did nothing at all
+    it is told so, with its last words: a lock, an option, a record may be the reason.
+    """
+    story = Story().starts().does(ADA).killed("payments.charge#1.answered").starts()
+    wanted = expecting(ADA, BOB, mail("owner"))
+    nothing = diagnosed("false_success", story.ends(0, says="locked by 17\n"), wanted)
+    assert (nothing.missing, nothing.evidence) == (
+        NOTHING_DONE,
+        "attempt 2 asked for no effect and ended with status 0; its last words: locked by 17",
+    )
+    more = Story().starts().does(ADA).killed("payments.charge#1.answered").starts().does(BOB)
+    assert diagnosed("false_success", more.ends(), wanted).missing == EARLY_FINISH
 
 
 def test_inputs() -> None:
