@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -24,6 +25,9 @@ from chaoskit.trial.snapshots import (
 )
 from chaoskit.trial.view import View
 from chaoskit.trial.workspace import Workspace
+
+_REALTIME_COARSE = 5
+"""The clock of clock_gettime(2) that shows the time of the last tick; Python does not name it."""
 
 
 class World:
@@ -107,7 +111,7 @@ class World:
     async def reset(self) -> None:
         """A trial begins in a world in which nothing has happened."""
         self._saved.clear()
-        self.began_ns = time.time_ns()
+        self.began_ns = _file_time_ns()
         self.ahead_ns = self._since_ns = 0
         await self._put_files(self._initial, [])
 
@@ -167,8 +171,8 @@ class World:
         for service, saved in zip(self._services, snapshot.services, strict=True):
             assert isinstance(service, Restorable)
             service.restore(self.contents[saved])
-        self._since_ns = time.time_ns()
-        self.ahead_ns = snapshot.at_ns - self._since_ns
+        self._since_ns = _file_time_ns()
+        self.ahead_ns = snapshot.at_ns - time.time_ns()
         for service in self._services:
             self._shift_clock(service, self._ahead_s)
 
@@ -194,3 +198,11 @@ class World:
             return True
         with files.lent(str(folder), status.st_mode), os.scandir(folder) as entries:
             return next(entries, None) is not None
+
+
+def _file_time_ns() -> int:
+    """The time that a file gets which is written now. Linux gives files the time of its last tick,
+    which may be some milliseconds ago: a file that was just written may be older than a look at the
+    exact clock before it.
+    """
+    return time.clock_gettime_ns(_REALTIME_COARSE) if sys.platform == "linux" else time.time_ns()
