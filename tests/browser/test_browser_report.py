@@ -249,11 +249,11 @@ def test_light_and_dark_follow_the_system_and_the_switch(
     browser.until(lambda: browser.js(paper) != light)
     dark = browser.js(paper)
     find(browser, "#theme").click()
-    assert browser.js(paper) == light
+    browser.until(lambda: browser.js(paper) == light)
     browser.reload()
     assert browser.js(paper) == light
     find(browser, "#theme").click()
-    assert browser.js(paper) == dark
+    browser.until(lambda: browser.js(paper) == dark)
     browser.js("localStorage.clear()")
 
 
