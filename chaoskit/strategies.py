@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from hypothesis import strategies as st
 
 from chaoskit.explore import plan
-from chaoskit.explore.faults import FAULT_KINDS, GRACE_MS, RESUMERS, WEEK
-from chaoskit.model.actions import LATE, AtPoint, Beside, Kill, Pause, Stop, Twin
+from chaoskit.explore.faults import AT_POINT, FAULT_KINDS, RESUMERS, WEEK
+from chaoskit.model.actions import LATE, AtPoint, Beside, Kill, Pause
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, Point, StartPoint, WindowPoint, parse_point
@@ -29,12 +29,6 @@ KINDS: tuple[str, ...] = ("kill", "late", *FAULT_KINDS)
 """Kinds of fault that can be drawn: those of ``--faults``, a kill, and a request that lands late
 (of "services", that one is down for two requests).
 """
-
-_AT_A_POINT: dict[str, AtPoint] = {
-    "stop": Stop("stop", GRACE_MS),
-    "interrupt": Stop("interrupt", GRACE_MS),
-}
-_BESIDE: dict[str, AtPoint] = {"pause": Pause(), "twin": Twin()}
 
 Places = History | Iterable[Point | str]
 """Where faults may land: an undisturbed run, or points as values or as text, earliest first."""
@@ -173,12 +167,10 @@ def _needs_one_runner(fault: Fault) -> bool:
 
 def _actions(point: Point, kinds: Sequence[str]) -> list[AtPoint]:
     """What can be done at ``point``, the plainest first."""
-    found: list[AtPoint] = [
-        Kill(),
-        *(action for kind, action in _AT_A_POINT.items() if kind in kinds),
-    ]
-    if not isinstance(point, CallPoint):
-        found += [action for kind, action in _BESIDE.items() if kind in kinds]
+    found: list[AtPoint] = [Kill()]
+    for kind, action in AT_POINT.items():
+        if kind in kinds and not (isinstance(action, Beside) and isinstance(point, CallPoint)):
+            found.append(action)
     if "late" in kinds and isinstance(point, WindowPoint) and point.window == "received":
         found += LATE.values()
     return found

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from chaoskit.explore.plan import Mechanism
-from chaoskit.model.actions import Lateness
+from chaoskit.model.actions import LATE, Late, Lateness
 from chaoskit.model.declared import Declared
 from chaoskit.model.token import Target
 
@@ -63,3 +63,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int = 1
     runs: str = str(DEFAULT_RUNS)
     work_root: str = ""
+
+    @property
+    def late(self) -> tuple[Late, ...]:
+        """How late requests land that are in flight at a kill."""
+        return tuple(LATE[way] for way in self.in_flight)

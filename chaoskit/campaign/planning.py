@@ -19,7 +19,7 @@ from chaoskit.explore.plan import (
     several_processes,
 )
 from chaoskit.explore.sampling import sample
-from chaoskit.model.actions import LATE, POWER, KillLeader
+from chaoskit.model.actions import POWER, KillLeader
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
@@ -113,9 +113,7 @@ def _chosen(
     most, seed = options.max_points, options.seed
     yield from sample(_kills(options, found), most, seed)
     if "windows" in options.mechanisms:
-        late = one_each(
-            late_landings(first, scenario.settled, [LATE[way] for way in options.in_flight])
-        )
+        late = one_each(late_landings(first, scenario.settled, options.late))
         yield from sample(late, most, seed)
     if options.power_loss:
         yield from sample(one_each(power_cuts(first, POWER)), most, seed)

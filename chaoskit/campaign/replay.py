@@ -125,7 +125,7 @@ def recheck(token: ReplayToken, work_root: str = "") -> Replayed:
             target=token.target,
             seed=token.seed,
             mechanisms=best(),
-            in_flight=tuple(way for way, late in LATE.items() if late in actions) or ("late:1",),
+            in_flight=tuple(w for w, late in LATE.items() if late in actions or w == "late:1"),
             power_loss=schedule.loses_power,
             kill="both" if KillLeader() in actions else "tree",
             depth=len(schedule.attempts),

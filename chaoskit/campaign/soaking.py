@@ -32,7 +32,7 @@ from chaoskit.explore.faults import at_points, ground_of, misbehaviours, prelude
 from chaoskit.explore.landed import part_that_landed
 from chaoskit.explore.plan import late_landings, power_cuts, several_processes
 from chaoskit.explore.soak import schedules
-from chaoskit.model.actions import LATE, POWER, KillLeader
+from chaoskit.model.actions import POWER, KillLeader
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
@@ -106,7 +106,7 @@ def soak_of(options: Options, first: History, known: Sequence[Point]) -> Soak:
         faults += [Fault(KillLeader(), point) for point in known]
     if "windows" in options.mechanisms:
         settled = load(options.target).scenario.settled
-        faults += late_landings(first, settled, [LATE[way] for way in options.in_flight])
+        faults += late_landings(first, settled, options.late)
     if options.power_loss:
         faults += power_cuts(first, POWER)
     scenario = load(options.target).scenario

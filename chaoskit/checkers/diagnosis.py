@@ -182,8 +182,7 @@ def _sent_without_an_answer(
     )
     for first, second in pairwise(requests):
         reply = history.replies.get(first)
-        good = reply is not None and reply[1].delivered and reply[1].status < 400
-        if not good or (reply is not None and reply[0] > asked[second]):
+        if reply is None or not reply[1].good or reply[0] > asked[second]:
             return first, second
     return None
 

@@ -83,8 +83,8 @@ def lost_effect(history: History, expectation: Expectation) -> Iterator[Finding]
             subject=subject(identity),
             expected=f"{words}: {times(expected)}",
             seen=times(len(seen)),
-            because=f"attempt {_claim(history)[1].attempt} ended with success and went past it",
-            witness=(*(index for index, _ in seen), _claim(history)[0]),
+            because=f"attempt {claim_of(history)[1].attempt} ended with success and went past it",
+            witness=(*(index for index, _ in seen), claim_of(history)[0]),
         )
 
 
@@ -94,6 +94,7 @@ def false_success(history: History, expectation: Expectation) -> Iterator[Findin
     missing = [entry for entry in _missing(history, expectation) if entry[0] in tail]
     if not missing:
         return
+    index, claim = claim_of(history)
     identity, expected, seen = missing[0]
     more = len(missing) - 1
     others = f" and {counted(more, 'more effect')} after it" if more else ""
@@ -103,12 +104,12 @@ def false_success(history: History, expectation: Expectation) -> Iterator[Findin
         subject=subject(identity),
         expected=f"{in_words(identity, expectation)}: {times(expected)}{others}",
         seen=times(len(seen)),
-        because=f"attempt {_claim(history)[1].attempt} ended with success before the end was done",
-        witness=(_claim(history)[0],),
+        because=f"attempt {claim.attempt} ended with success before the end was done",
+        witness=(index,),
     )
 
 
-def _claim(history: History) -> tuple[int, AttemptEnded]:
+def claim_of(history: History) -> tuple[int, AttemptEnded]:
     """The last claim of success: one that was paused meanwhile may have ended after it."""
     return [e for e in history.attempts if (e[1].how, e[1].code) == ("exit", 0)][-1]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaoskit.checkers.comparison import compare, subject
-from chaoskit.checkers.effects import deleted
+from chaoskit.checkers.effects import claim_of, deleted
 from chaoskit.model.events import AttemptEnded, ReplySent, RequestReceived
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Diagnosis, Finding
@@ -43,7 +43,7 @@ def lost(finding: Finding, history: History, expectation: Expectation) -> Diagno
             "delete and insert in one transaction; or update the row in place (ON CONFLICT DO "
             "UPDATE)",
         )
-    claim = _claim(history)
+    _, claim = claim_of(history)
     if (refused := _refused(claim, history)) is not None:
         return _error_as_end(claim, refused)
     if not any(_asks_for(body, finding, expectation) for _, body in _since_the_kill(history)):
@@ -79,7 +79,7 @@ def success_without_its_end(
     finding: Finding, history: History, expectation: Expectation
 ) -> Diagnosis:
     """Why success was claimed although the end of the work is missing."""
-    claim = _claim(history)
+    _, claim = claim_of(history)
     if (refused := _refused(claim, history)) is not None:
         return _error_as_end(claim, refused)
     asked = [body for _, body in history.requests if body.attempt == claim.attempt and body.wants]
@@ -105,11 +105,6 @@ def _error_as_end(claim: AttemptEnded, refused: ReplySent) -> Diagnosis:
         f"{refused.status}, and the attempt ended with success all the same",
         "end with an error where a request fails for good; claim success only for what was done",
     )
-
-
-def _claim(history: History) -> AttemptEnded:
-    """The last claim of success."""
-    return [b for _, b in history.attempts if (b.how, b.code) == ("exit", 0)][-1]
 
 
 def _refused(claim: AttemptEnded, history: History) -> ReplySent | None:

@@ -192,7 +192,7 @@ def _completed_requests(history: History, expectation: Expectation) -> list[Work
         if not follower.early and expectation.identify(follower.wants) not in early:
             proof = follower.attempt, follower_index
         reply = history.replies.get(body.request)
-        if reply is None or not reply[1].delivered or reply[1].status >= 400:
+        if reply is None or not reply[1].good:
             continue
         if proof is not None and proof[0] == body.attempt and proof[1] > reply[0]:
             done.append(_work(index, body, expectation))

@@ -25,11 +25,10 @@ from chaoskit.cli.live import Live
 from chaoskit.cli.process import SIGNALS
 from chaoskit.cli.shrinking import shrink_findings
 from chaoskit.cli.soak import with_soak
-from chaoskit.cli.words import command_words, pair, text_of
+from chaoskit.cli.words import command_words, pair, read_declared, text_of
 from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MECHANISMS, Mechanism
 from chaoskit.model.actions import LATE, Lateness
-from chaoskit.model.declared import read_declared
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.findings import Verdict
 from chaoskit.model.preludes import parse_clock

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import shlex
 from pathlib import Path
 
+from chaoskit.model.declared import Declared, declared
 from chaoskit.model.errors import UsageError, naming
 
 
@@ -43,3 +47,30 @@ def text_of(file: Path, option: str) -> str:
             return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as wrong:
         raise UsageError(f"{option} {file} is not UTF-8 text: {wrong.reason}") from wrong
+
+
+def read_declared(text: str) -> Declared:
+    """What ``OPERATION=NUMBER`` or ``OPERATION=FILE`` says; the file is CSV with a header, or JSON.
+
+    Raises:
+        UsageError: it says neither, or the file cannot be read.
+    """
+    option = "--expect"
+    operation, wanted = pair(text, option)
+    if not wanted:
+        raise UsageError(f"{option} takes OPERATION=NUMBER or OPERATION=FILE, not {text!r}")
+    (one,) = declared(
+        {operation: int(wanted) if wanted.isdecimal() else _rows(Path(wanted), option)}
+    )
+    return one
+
+
+def _rows(file: Path, option: str) -> object:
+    """What a JSON file holds, or the rows of a CSV file."""
+    content = text_of(file, option).removeprefix("\ufeff")  # as spreadsheets begin
+    if file.suffix != ".json":
+        return list(csv.DictReader(io.StringIO(content)))
+    try:
+        return json.loads(content)
+    except ValueError as wrong:
+        raise UsageError(f"{option}: {file} is not JSON: {wrong}") from wrong

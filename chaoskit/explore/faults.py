@@ -45,6 +45,14 @@ _WITHOUT_A_TRACE = ("missing", "stale")
 """Where *all* that a task knows is gone, or is older, nothing is left that could tell it so."""
 
 GRACE_MS = 500
+AT_POINT: Mapping[str, AtPoint] = {
+    "stop": Stop("stop", GRACE_MS),
+    "interrupt": Stop("interrupt", GRACE_MS),
+    "pause": Pause(),
+    "twin": Twin(),
+}
+"""The kinds of fault that land at a point, and what is done there."""
+
 RESUMERS = (2, 8)
 WEEK = "clock:+7d"
 
@@ -102,15 +110,9 @@ def ground_of(scenario: Scenario, history: History, found: Sequence[Point]) -> G
 
 def at_points(ground: Ground, kinds: Sequence[str]) -> list[Fault]:
     """Every fault at a point, of these kinds."""
-    actions: dict[str, AtPoint] = {
-        "stop": Stop("stop", GRACE_MS),
-        "interrupt": Stop("interrupt", GRACE_MS),
-        "pause": Pause(),
-        "twin": Twin(),
-    }
     return [
         Fault(action, point)
-        for kind, action in actions.items()
+        for kind, action in AT_POINT.items()
         if kind in kinds
         for point in ground.places
     ]

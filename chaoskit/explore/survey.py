@@ -57,8 +57,8 @@ def expect(
     volatile = _volatile([_wanted(run) for run in runs])
     if norm:
         volatile = _both(volatile, _volatile([_wanted(run) for run in norm]))
-    expected = [_expected(run) for run in measure]
-    one, *others = ([identity_of(e, volatile, chosen) for e in effects] for effects in expected)
+    orders = [_order(run, volatile, chosen) for run in runs]
+    one, *others = [_order(run, volatile, chosen) for run in norm] or orders
     digests, unstable = _digests(measure)
     problems = [problem for run in measure for problem in _failures(run)]
     problems += [problem for run in (*runs, *norm) for problem in _too_long(run)]
@@ -74,14 +74,14 @@ def expect(
             f"nothing to compare{kept}"
         )
     return Expectation(
-        effects=tuple(expected[0]),
+        effects=tuple(_expected(measure[0])),
         order=tuple(one),
         volatile=volatile,
         identity=chosen,
         requests=tuple(_requests(measure[0], volatile, chosen).items()),
         steps=tuple(body.step for _, body in first.steps if body.phase == "started"),
         digests=digests,
-        ordered=_ordered(runs, volatile, chosen) and not any(map(_overlaps, runs)),
+        ordered=all(order == orders[0] for order in orders) and not any(map(_overlaps, runs)),
         early=_early(runs, volatile, chosen),
         record_first=_record_first(first),
         unsynced=_unsynced(first, volatile, chosen),
@@ -102,12 +102,9 @@ def _both(one: Volatile, other: Volatile) -> Volatile:
     return {n: tuple(sorted({*one.get(n, ()), *other.get(n, ())})) for n in names}
 
 
-def _ordered(
-    runs: Sequence[History], volatile: Volatile, chosen: Mapping[str, Sequence[str]]
-) -> bool:
-    """Whether all runs have the same effects in the same order."""
-    orders = [[identity_of(e, volatile, chosen) for e in _expected(run)] for run in runs]
-    return all(order == orders[0] for order in orders)
+def _order(run: History, volatile: Volatile, chosen: Mapping[str, Sequence[str]]) -> list[Identity]:
+    """The effects of a run, one after the other."""
+    return [identity_of(effect, volatile, chosen) for effect in _expected(run)]
 
 
 def _wanted(history: History) -> list[Effect]:
@@ -152,7 +149,7 @@ def _expected(history: History) -> list[Effect]:
             continue
         if reply[1].deduped and (body.service, body.key) in answered:
             swallowed.append(body.wants)
-        if reply[1].delivered and reply[1].status < 400:
+        if reply[1].good:
             answered.add((body.service, body.key))
     return [body.effect for _, body in history.effects] + swallowed
 

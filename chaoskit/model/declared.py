@@ -9,17 +9,13 @@ A row names fields of the effect (``customer``, or the end of a longer name such
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 import msgspec
 
 from chaoskit.model.effects import Effect
-from chaoskit.model.errors import UsageError, naming
+from chaoskit.model.errors import UsageError
 
 SHOWN_MOST = 3
 
@@ -44,31 +40,6 @@ def declared(effects: Mapping[str, object]) -> tuple[Declared, ...]:
         UsageError: it says something else.
     """
     return tuple(_declared(operation, wanted) for operation, wanted in effects.items())
-
-
-def read_declared(text: str) -> Declared:
-    """What ``OPERATION=NUMBER`` or ``OPERATION=FILE`` says; the file is CSV with a header, or JSON.
-
-    Raises:
-        UsageError: it says neither, or the file cannot be read.
-    """
-    operation, equals, wanted = text.rpartition("=")
-    if not equals or not operation or not wanted:
-        raise UsageError(
-            f"--expect takes OPERATION=NUMBER or OPERATION=FILE, as in payments.charge=12; "
-            f"not {text!r}"
-        )
-    if wanted.isdecimal():
-        return _declared(operation, int(wanted))
-    path = Path(wanted)
-    with naming(path, "cannot be read"):
-        content = path.read_text(encoding="utf-8-sig")
-    if path.suffix == ".json":
-        try:
-            return _declared(operation, json.loads(content))
-        except ValueError as error:
-            raise UsageError(f"--expect {operation}: {path} is not JSON: {error}") from error
-    return _declared(operation, list(csv.DictReader(io.StringIO(content))))
 
 
 def _declared(operation: str, wanted: object) -> Declared:

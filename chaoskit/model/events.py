@@ -66,6 +66,11 @@ class ReplySent(msgspec.Struct, frozen=True, tag="reply", kw_only=True):
     deduped: bool = False
     delivered: bool = True
 
+    @property
+    def good(self) -> bool:
+        """Whether the caller knows by it that the request was carried out."""
+        return self.delivered and self.status < 400
+
 
 class Crossed(msgspec.Struct, frozen=True, tag="crossed"):
     """The task passed ``probe.point(name)`` for the ``ordinal``-th time in this attempt."""

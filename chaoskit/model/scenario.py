@@ -102,6 +102,12 @@ class Scenario:
         if problems:
             raise ScenarioError("this scenario cannot be run: " + "; ".join(problems))
 
+    @property
+    def commands(self) -> tuple[Sequence[str], ...]:
+        """The command lines that there are: its own, that of a resume, and that of the control."""
+        control = () if callable(self.control) else self.control
+        return tuple(filter(None, (self.command, self.resume, control)))
+
     def _problems(self) -> list[str]:
         found = []
         if (self.task is None) == (not self.command):

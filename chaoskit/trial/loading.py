@@ -197,11 +197,9 @@ def sources(loaded: Loaded) -> bytes:
     """
     files = set(modules_of(str(loaded.file)).values()) if loaded.file is not None else set()
     scenario = loaded.scenario
-    words = (*scenario.command, *scenario.resume)
-    files |= {word.replace("{here}", str(loaded.here)) for word in words}
-    files |= {
-        str(loaded.here / command[0]) for command in (scenario.command, scenario.resume) if command
-    }
+    commands = scenario.commands
+    files |= {word.replace("{here}", str(loaded.here)) for words in commands for word in words}
+    files |= {str(loaded.here / program) for program, *_ in commands}
     digest = hashlib.sha256()
     for file in sorted(files):
         path = Path(file)

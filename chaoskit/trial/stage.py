@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 
@@ -160,8 +160,7 @@ class Stage:
         self.world = World(workspace, self.services, self.view)
         self.world.begins_here()
         self.circumstances = Circumstances(scenario, self.services, workspace)
-        control = () if callable(scenario.control) else scenario.control
-        for word in (*scenario.command, *scenario.resume, *control, *scenario.env.values()):
+        for word in (*chain(*scenario.commands), *scenario.env.values()):
             self.addresses.fill(word)
         if scenario.task is not None:
             if self._loaded.file is None:

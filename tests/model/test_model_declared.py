@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from chaoskit.model.declared import Declared, declared, differences, read_declared
+from chaoskit.cli.words import read_declared
+from chaoskit.model.declared import Declared, declared, differences
 from chaoskit.model.effects import Effect, flatten
 from chaoskit.model.errors import UsageError
 
