@@ -138,10 +138,13 @@ for n in (1, 2):
         os.rename("at.new", "at")
 """,
     "daemon": """
+starter = os.getpid()
 if os.fork():
     if sound:
         os.wait()
     os._exit(0)
+while not sound and os.getppid() == starter:
+    os.sched_yield()  # whether it has claimed success by now is not left to chance
 rest()
 """,
     "age": """
