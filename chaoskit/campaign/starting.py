@@ -9,7 +9,7 @@ import msgspec
 
 from chaoskit.explore.names import varying
 from chaoskit.explore.survey import expect
-from chaoskit.model.declared import Declared, declared, differences
+from chaoskit.model.declared import Declared, check_fields, declared, differences
 from chaoskit.model.errors import ScenarioError
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
@@ -40,6 +40,7 @@ def survey_of(
 
     Raises:
         ScenarioError: the task cannot be started.
+        UsageError: a declared effect has a field that no effect has.
     """
     for history in (*runs, *norm):
         if history.last.how == "not-started":
@@ -48,6 +49,8 @@ def survey_of(
     first, second, *later = runs
     expectation = expect(first, second, loaded.scenario, *later, norm=norm)
     wanted = (*declared(loaded.scenario.expect), *expected)
+    if not any(map(_failed, norm or runs)):
+        check_fields(wanted, expectation.effects)
     otherwise = tuple(differences(wanted, expectation.effects))
     expectation = msgspec.structs.replace(
         expectation,

@@ -6,8 +6,12 @@ import csv
 import io
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
+from chaoskit.checkers.comparison import counted
 from chaoskit.model.declared import Declared, declared
 from chaoskit.model.errors import UsageError, naming
 
@@ -59,18 +63,57 @@ def read_declared(text: str) -> Declared:
     operation, wanted = pair(text, option)
     if not wanted:
         raise UsageError(f"{option} takes OPERATION=NUMBER or OPERATION=FILE, not {text!r}")
-    (one,) = declared(
-        {operation: int(wanted) if wanted.isdecimal() else _rows(Path(wanted), option)}
-    )
-    return one
+    if wanted.isdecimal():
+        (one,) = declared({operation: int(wanted)})
+        return one
+    (one,) = declared({operation: _rows(Path(wanted), option)})
+    return msgspec.structs.replace(one, origin=f"{option} {wanted}")
 
 
 def _rows(file: Path, option: str) -> object:
     """What a JSON file holds, or the rows of a CSV file."""
     content = text_of(file, option).removeprefix("\ufeff")  # as spreadsheets begin
     if file.suffix != ".json":
-        return list(csv.DictReader(io.StringIO(content)))
+        return _csv_rows(content, f"{option} {file}")
     try:
         return json.loads(content)
     except ValueError as wrong:
         raise UsageError(f"{option}: {file} is not JSON: {wrong}") from wrong
+
+
+def _csv_rows(content: str, place: str) -> list[dict[str, str]]:
+    """The rows of a CSV text, each with the names of the header; empty lines are skipped.
+
+    Raises:
+        UsageError: the header has no names, or one twice; or a row has more or fewer cells.
+    """
+    lines = csv.reader(io.StringIO(content, newline=""), strict=True)
+    try:
+        header = next(lines, [])
+        _check_header(header, f"{place}, line 1")
+        rows = []
+        for cells in filter(None, lines):
+            if len(cells) != len(header):
+                raise UsageError(
+                    f"{place}, line {lines.line_num}: {counted(len(cells), 'cell')}, and the "
+                    f"header has {len(header)} ({', '.join(header)}); fill each cell, and put "
+                    "quotes around one that holds a comma"
+                )
+            rows.append(dict(zip(header, cells, strict=True)))
+    except csv.Error as wrong:
+        raise UsageError(
+            f"{place}, line {lines.line_num}: {wrong}; look for a quote that is not closed"
+        ) from wrong
+    return rows
+
+
+def _check_header(header: Sequence[str], place: str) -> None:
+    names = "the first line names the fields, as in customer,amount"
+    if not any(map(str.strip, header)):
+        raise UsageError(f"{place} is empty: {names}")
+    if blank := [number for number, name in enumerate(header, 1) if not name.strip()]:
+        raise UsageError(f"{place}: column {blank[0]} has no name; {names}")
+    if twice := [name for name in header if header.count(name) > 1]:
+        raise UsageError(f"{place} names {twice[0]!r} twice: give each column its own name")
+    if len(header) == 1 and set(header[0]) & set(";\t"):
+        raise UsageError(f"{place} is one name, {header[0]!r}: put commas between the columns")

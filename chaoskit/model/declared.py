@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from chaoskit.model.effects import Effect
-from chaoskit.model.errors import UsageError
+from chaoskit.model.errors import UsageError, nearest
 
 SHOWN_MOST = 3
 
@@ -25,12 +25,13 @@ _ITSELF = ("who", "what", "key")
 class Declared(msgspec.Struct, frozen=True):
     """Effects of the operations that a pattern names: how many, and what each of them has.
 
-    ``rows`` is empty where only the number is declared.
+    ``rows`` is empty where only the number is declared. ``origin``: where they stand, for messages.
     """
 
     operation: str
     count: int
     rows: tuple[dict[str, str], ...] = ()
+    origin: str = "expect="
 
 
 def declared(effects: Mapping[str, object]) -> tuple[Declared, ...]:
@@ -56,6 +57,36 @@ def _declared(operation: str, wanted: object) -> Declared:
     )
 
 
+def check_fields(wanted: Sequence[Declared], effects: Sequence[Effect]) -> None:
+    """See that each field that rows name is one that some effect of their operation has.
+
+    Args:
+        wanted: what was declared.
+        effects: what an undisturbed run does.
+
+    Raises:
+        UsageError: a field is in none of them; the message gives the nearest ones.
+    """
+    for one in wanted:
+        done = _of(one, effects)
+        known = {*_ITSELF, *(name for effect in done for name, _ in effect.fields)}
+        for name in dict.fromkeys(name for row in one.rows for name in row):
+            if done and not any(_means(name, field) for field in known):
+                near = ", ".join(nearest(name, known))
+                raise UsageError(
+                    f"{one.origin}: {one.operation} has no field {name!r}; nearest: {near}. "
+                    "Correct the name (in a CSV file: line 1), or the task"
+                )
+
+
+def _of(one: Declared, effects: Sequence[Effect]) -> list[Effect]:
+    return [effect for effect in effects if fnmatchcase(effect.operation, one.operation)]
+
+
+def _means(name: str, field: str) -> bool:
+    return field == name or field.endswith(f".{name}")
+
+
 def differences(wanted: Sequence[Declared], effects: Sequence[Effect]) -> Iterator[str]:
     """What an undisturbed run does otherwise than was declared, a sentence each.
 
@@ -64,7 +95,7 @@ def differences(wanted: Sequence[Declared], effects: Sequence[Effect]) -> Iterat
         effects: what the run does.
     """
     for one in wanted:
-        done = [effect for effect in effects if fnmatchcase(effect.operation, one.operation)]
+        done = _of(one, effects)
         missing, left = _unmatched(one.rows, done) if one.rows else ([], [])
         if len(done) == one.count and not missing:
             continue
@@ -98,7 +129,7 @@ def _fits(row: Mapping[str, str], effect: Effect) -> bool:
 
 
 def _values(name: str, effect: Effect) -> set[str]:
-    values = {value for n, value in effect.fields if n == name or n.endswith(f".{name}")}
+    values = {value for field, value in effect.fields if _means(name, field)}
     return values | ({str(getattr(effect, name))} if name in _ITSELF else set())
 
 
