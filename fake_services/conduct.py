@@ -101,12 +101,13 @@ class Conduct:
     def reset(self, behaviours: Sequence[Behaviour]) -> None:
         """As after the start, misbehaving in these ways; see `behave`."""
         self._counts: Counter[str] = Counter()
+        self._before: Counter[str] = Counter()
         self._tokens: dict[str, int] = {}
         self._shift_s = 0.0
         self._waiting: list[_Postponed] = []
         self.behave(behaviours)
 
-    def behave(self, behaviours: Sequence[Behaviour]) -> None:
+    def behave(self, behaviours: Sequence[Behaviour], *, anew: bool = False) -> None:
         """See `chaoskit.model.hosting.Misbehaving`; an outage that went on is over.
 
         Raises:
@@ -116,6 +117,8 @@ class Conduct:
         for behaviour in mine:
             if not any(map(behaviour.covers, self._operations)):
                 raise unknown_name("operation", behaviour.operation, self._operations)
+        if anew:
+            self._before = self._counts.copy()
         self._behaviours = mine
         self._begun: list[Behaviour] = []
         self._down: int | None = 0
@@ -170,7 +173,8 @@ class Conduct:
         return Treatment(self._counts.total(), {}, refused)
 
     def _meets(self, behaviour: Behaviour, operation: str) -> bool:
-        ordinal = sum(n for name, n in self._counts.items() if behaviour.covers(name))
+        counts = self._counts - self._before
+        ordinal = sum(n for name, n in counts.items() if behaviour.covers(name))
         return behaviour.applies(self._name, operation, ordinal)
 
     def _is_down(self, outage: Behaviour | None) -> bool:
@@ -251,14 +255,14 @@ class Conduct:
     def save(self) -> tuple[object, ...]:
         """All that is to be known again after `restore`, to be pickled."""
         return (
-            *(self._behaviours, self._begun, self._down),
+            *(self._behaviours, self._begun, self._down, self._before),
             *(self._counts, self._tokens, self._shift_s, self._waiting),
         )
 
     def restore(self, saved: tuple[Any, ...]) -> None:
         """The inverse of `save`."""
-        self._behaviours, self._begun, self._down = saved[:3]
-        self._counts, self._tokens, self._shift_s, self._waiting = saved[3:]
+        self._behaviours, self._begun, self._down, self._before = saved[:4]
+        self._counts, self._tokens, self._shift_s, self._waiting = saved[4:]
 
 
 def postpones(treatment: Treatment) -> bool:

@@ -92,9 +92,9 @@ class HttpService:
         self._in_flight.clear()
         self._forget_answers()
 
-    def behave(self, behaviours: Sequence[Behaviour]) -> None:
+    def behave(self, behaviours: Sequence[Behaviour], *, anew: bool = False) -> None:
         """See `chaoskit.model.hosting.Misbehaving`."""
-        self.conduct.behave(behaviours)
+        self.conduct.behave(behaviours, anew=anew)
 
     def _forget_answers(self) -> None:
         """An answer to the old world must not be told of in the new one: who waits is cut off."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
 import msgspec
 
 from chaoskit.explore.names import varying
 from chaoskit.explore.survey import expect
 from chaoskit.model.declared import Declared, check_fields, declared, differences
-from chaoskit.model.errors import ScenarioError
+from chaoskit.model.errors import ScenarioError, unknown_name
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Schedule
@@ -40,7 +41,8 @@ def survey_of(
 
     Raises:
         ScenarioError: the task cannot be started.
-        UsageError: a declared effect has a field that no effect has.
+        UsageError: a declared effect has a field that no effect has, or a pattern of ignored ones
+            matches none.
     """
     for history in (*runs, *norm):
         if history.last.how == "not-started":
@@ -49,8 +51,9 @@ def survey_of(
     first, second, *later = runs
     expectation = expect(first, second, loaded.scenario, *later, norm=norm)
     wanted = (*declared(loaded.scenario.expect), *expected)
-    if not any(map(_failed, norm or runs)):
+    if all(history.completed for history in (*runs, *norm)):
         check_fields(wanted, expectation.effects)
+        _check_ignored(loaded.scenario.ignore, (*runs, *norm))
     otherwise = tuple(differences(wanted, expectation.effects))
     expectation = msgspec.structs.replace(
         expectation,
@@ -63,6 +66,14 @@ def survey_of(
     elsewhere = [_ELSEWHERE] if again and loaded.typed else []
     problems = (*expectation.problems, *_misplaced(loaded), *elsewhere)
     return msgspec.structs.replace(expectation, problems=problems)
+
+
+def _check_ignored(patterns: Sequence[str], runs: Sequence[History]) -> None:
+    done = {name for run in runs for name in run.ignored}
+    others = {body.effect.operation for run in runs for _, body in run.effects}
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in done):
+            raise unknown_name("effect to ignore in an undisturbed run", pattern, done | others)
 
 
 def _where(loaded: Loaded) -> str:
@@ -91,7 +102,7 @@ def _left_here(loaded: Loaded) -> str:
 def _failed(history: History) -> bool:
     """Whether the task ended by itself, and said that it failed."""
     ended = history.attempts[0][1]
-    return ended.how == "exit" and ended.code != 0
+    return ended.how == "exit" and not ended.succeeded
 
 
 def _misplaced(loaded: Loaded) -> list[str]:

@@ -157,7 +157,7 @@ def _went_on(history: History, attempt: int) -> bool:
     """Whether an attempt did anything of its own: an effect, a record, or a claim of success."""
     ends: list[AttemptEnded] = [b for _, b in history.attempts if b.attempt == attempt]
     return (
-        any((b.how, b.code) == ("exit", 0) for b in ends)
+        any(ended.succeeded for ended in ends)
         or any(b.attempt == attempt for _, b in history.effects)
         or any(b.attempt == attempt and b.phase == "recorded" for _, b in history.steps)
     )

@@ -93,7 +93,7 @@ def success_without_its_end(
     said = f"; its last words: {words}" if words else ""
     return Diagnosis(
         NOTHING_DONE,
-        f"attempt {claim.attempt} asked for no effect and ended with status 0{said}",
+        f"attempt {claim.attempt} asked for no effect and ended with status {claim.code}{said}",
         cure,
     )
 

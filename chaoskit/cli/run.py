@@ -25,13 +25,15 @@ from chaoskit.cli.live import Live
 from chaoskit.cli.process import SIGNALS
 from chaoskit.cli.shrinking import shrink_findings
 from chaoskit.cli.soak import with_soak
-from chaoskit.cli.words import command_words, pair, read_declared, text_of
+from chaoskit.cli.words import command_words, exit_codes, pair, read_declared, text_of
 from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MECHANISMS, Mechanism
 from chaoskit.model.actions import LATE, Lateness
 from chaoskit.model.errors import UsageError, unknown_name
+from chaoskit.model.events import SUCCESS
 from chaoskit.model.findings import Verdict
 from chaoskit.model.preludes import parse_clock
+from chaoskit.model.scenario import ATTEMPTS
 from chaoskit.model.token import CommandSpec, Target
 from chaoskit.reporting.clean import plain
 from chaoskit.reporting.summary import Summary, summarize
@@ -105,6 +107,12 @@ def in_flight_of(text: str) -> tuple[Lateness, ...]:
 @click.option("--services", default="", help="Fake services, as in payments,email,database.")
 @click.option("--resume", "resume", default="", help="The command line that resumes the task.")
 @click.option(
+    "--prepare",
+    default="",
+    metavar="COMMAND",
+    help="Run before the first attempt of each trial: what it writes is the starting state.",
+)
+@click.option(
     "--control",
     default="",
     metavar="COMMAND",
@@ -135,6 +143,20 @@ def in_flight_of(text: str) -> tuple[Lateness, ...]:
     default="",
     metavar="RULES",
     help="How often an effect may happen, as in email.send=at-least-once.",
+)
+@click.option(
+    "--ignore",
+    multiple=True,
+    metavar="OPERATION",
+    help="Effects that nobody counts, as in database.leases.*: a lock, a lease, a heartbeat.",
+)
+@click.option(
+    "--success", metavar="CODES", help="Exit codes that mean success, as in 0,101; by default 0."
+)
+@click.option(
+    "--attempts",
+    type=click.IntRange(min=1),
+    help="A task that has failed so often after the last fault is stuck; by default 4.",
 )
 @click.option(
     "--behaviour",
@@ -324,7 +346,7 @@ def _target(command: object, given: dict[str, object]) -> Target:
             raise UsageError("give a SCENARIO file, or a command after --")
         for name in (
             *("services", "resume", "control", "env", "outputs", "contract", "behaviours"),
-            *("tables", "allow", "clean"),
+            *("tables", "allow", "clean", "prepare", "ignore", "success", "attempts"),
         ):
             if given[name]:
                 raise UsageError(f"--{name} goes with a command after --, not with a scenario file")
@@ -333,11 +355,12 @@ def _target(command: object, given: dict[str, object]) -> Target:
         raise UsageError(f"give either a scenario ({scenario}) or a command after --, not both")
     if not words:
         raise UsageError("there is no command after --")
-    tables = given["tables"]
+    tables, codes = given["tables"], given["success"]
     spec = CommandSpec(
         command=words,
         resume=command_words(str(given["resume"]), "--resume"),
         control=command_words(str(given["control"]), "--control"),
+        prepare=command_words(str(given["prepare"]), "--prepare"),
         env=dict(pair(text, "--env") for text in _texts(given["env"])),
         services=tuple(filter(None, str(given["services"]).split(","))),
         outputs=tuple(_texts(given["outputs"])),
@@ -345,6 +368,9 @@ def _target(command: object, given: dict[str, object]) -> Target:
             pair(p.strip(), "--contract") for p in str(given["contract"]).split(",") if p
         ),
         behaviours=tuple(_texts(given["behaviours"])),
+        ignore=tuple(_texts(given["ignore"])),
+        attempts_max=_maybe_int(given["attempts"]) or ATTEMPTS,
+        success=SUCCESS if codes is None else exit_codes(str(codes), "--success"),
         allow=tuple(_texts(given["allow"])),
         clean=tuple(_texts(given["clean"])),
         tables=text_of(tables, "--tables") if isinstance(tables, Path) else "",

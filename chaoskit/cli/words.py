@@ -53,6 +53,18 @@ def text_of(file: Path, option: str) -> str:
         raise UsageError(f"{option} {file} is not UTF-8 text: {wrong.reason}") from wrong
 
 
+def exit_codes(text: str, option: str) -> tuple[int, ...]:
+    """The exit codes of a comma-separated list.
+
+    Raises:
+        UsageError: one of them is no number from 0 to 255, or there is none.
+    """
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isascii() and word.isdigit() and int(word) <= 255 for word in words):
+        raise UsageError(f"{option} takes exit codes from 0 to 255, as in 0,101; not {text!r}")
+    return tuple(dict.fromkeys(map(int, words)))
+
+
 def read_declared(text: str) -> Declared:
     """What ``OPERATION=NUMBER`` or ``OPERATION=FILE`` says; the file is CSV with a header, or JSON.
 

@@ -12,6 +12,9 @@ import msgspec
 
 from chaoskit.model.effects import Effect
 
+SUCCESS = (0,)
+"""The exit codes that mean success where a scenario names no others."""
+
 How = Literal["exit", "signal", "killed", "stopped", "timeout", "not-started"]
 """How an attempt ended: by itself (code), by a signal of its own, by our fault, after we had asked
 it to stop, by our time limit, or before it began (the command could not be run)."""
@@ -35,7 +38,7 @@ class RequestReceived(msgspec.Struct, frozen=True, tag="request", kw_only=True):
 
     ``wants`` is the effect that it asks for, None for a mere look; ``token`` is the fencing token
     that came along; ``early`` says that it was sent before the one ahead of it on its connection
-    was answered.
+    was answered; ``ignored``: it asks for an effect that nobody judges, and ``wants`` is None.
     """
 
     attempt: int
@@ -47,14 +50,18 @@ class RequestReceived(msgspec.Struct, frozen=True, tag="request", kw_only=True):
     wants: Effect | None = None
     token: int | None = None
     early: bool = False
+    ignored: bool = False
 
 
 class EffectApplied(msgspec.Struct, frozen=True, tag="effect", kw_only=True, gc=False):
-    """A service's ledger has a new entry. ``request`` is None where no request was seen."""
+    """A service's ledger has a new entry. ``request`` is None where no request was seen;
+    ``ignored``: nobody judges it, as the scenario's ``ignore=`` says.
+    """
 
     attempt: int
     effect: Effect
     request: int | None = None
+    ignored: bool = False
 
 
 class ReplySent(msgspec.Struct, frozen=True, tag="reply", kw_only=True):
@@ -151,7 +158,8 @@ class AttemptEnded(msgspec.Struct, frozen=True, tag="attempt-ended", kw_only=Tru
     """No process of the attempt is left, and every service has seen the end of its connections.
 
     ``code`` is the exit status or the signal number; ``leftovers`` are the command lines of
-    processes that were still alive after the task itself had ended.
+    processes that were still alive after the task itself had ended; ``success`` are the exit codes
+    that mean success for this task.
     """
 
     attempt: int
@@ -161,6 +169,12 @@ class AttemptEnded(msgspec.Struct, frozen=True, tag="attempt-ended", kw_only=Tru
     leftovers: tuple[str, ...] = ()
     output_bytes: int = 0
     output_tail: str = ""
+    success: tuple[int, ...] = SUCCESS
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ended by itself and claims success: the one reading of an exit code."""
+        return self.how == "exit" and self.code in self.success
 
 
 class StateObserved(msgspec.Struct, frozen=True, tag="state"):

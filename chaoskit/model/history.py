@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,8 +65,13 @@ class History:
 
     @cached_property
     def effects(self) -> tuple[tuple[int, EffectApplied], ...]:
-        """Every entry of every ledger, in order."""
-        return tuple(self.of(EffectApplied))
+        """Every entry of every ledger that is judged, in order."""
+        return tuple(pair for pair in self.of(EffectApplied) if not pair[1].ignored)
+
+    @cached_property
+    def ignored(self) -> Counter[str]:
+        """How many effects of each operation are not judged."""
+        return Counter(b.effect.operation for _, b in self.of(EffectApplied) if b.ignored)
 
     @cached_property
     def requests(self) -> tuple[tuple[int, RequestReceived], ...]:
@@ -161,7 +167,7 @@ class History:
         """Whether an attempt ended by itself and claims success: there was no further one then, but
         for one that had been paused.
         """
-        return any((body.how, body.code) == ("exit", 0) for _, body in self.attempts)
+        return any(body.succeeded for _, body in self.attempts)
 
     def encode(self) -> bytes:
         """The stored form: JSON with its format version."""

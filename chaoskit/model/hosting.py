@@ -95,8 +95,9 @@ class Clocked(Protocol):
 class Misbehaving(Protocol):
     """What a service can do besides: behave otherwise in the middle of a trial."""
 
-    def behave(self, behaviours: Sequence[Behaviour]) -> None:
-        """Misbehave in these ways from now on, and in no other. Ordinals go on, the world stays.
+    def behave(self, behaviours: Sequence[Behaviour], *, anew: bool = False) -> None:
+        """Misbehave in these ways from now on, and in no other. Ordinals go on, the world stays;
+        with ``anew`` ordinals count from the next request.
 
         Raises:
             UsageError: a behaviour names an operation that this service does not have, or a kind

@@ -14,9 +14,13 @@ from typing import Literal
 from chaoskit.model.changes import Change
 from chaoskit.model.declared import declared
 from chaoskit.model.errors import ScenarioError, UsageError
+from chaoskit.model.events import SUCCESS
 from chaoskit.model.patterns import split_pattern
 from chaoskit.model.points import NAME
 from chaoskit.model.schedule import parse_schedule
+
+ATTEMPTS = 4
+"""How often a task may fail after the last fault, where its scenario does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +39,10 @@ class Scenario:
         services: names of fake services ("payments", "email", "database" or "postgres", "jobs").
         inputs: makes the task's inputs, any JSON value, from the seed; written to a file that
             ``CHAOSKIT_INPUTS`` names.
-        prepare: fills the work folder before the first attempt: ``prepare(folder, seed)``.
+        prepare: what there is before the first attempt. A function ``prepare(folder, seed)`` fills
+            the work folder, once for all trials. A command is run before the first attempt of each
+            trial, in the task's environment: what it does to services and files is the starting
+            state, and no effect of the task. It must end with 0.
         outputs: glob patterns of files; what they match must end up as it does in an undisturbed
             run. They are relative to the folder in which the task runs, or begin with ``~/``,
             ``/`` or ``state:`` (the work folder).
@@ -43,6 +50,8 @@ class Scenario:
         contract: per operation pattern, how often an effect may happen; exactly once by default.
         identity: per operation, the fields that make an effect the same business fact; by default
             all that do not change from one undisturbed run to the next.
+        ignore: patterns of operations whose effects are not judged, however often they happen: a
+            lock, a lease, a heartbeat. They are not expected, and the report counts them.
         redo: patterns of steps or operations that may be run again after they were completed.
         settled: patterns of operations of which the task relies on this: when it is resumed, no
             request of its former life is in flight any more (it looks effects up).
@@ -62,6 +71,7 @@ class Scenario:
             change and beside another runner it may refuse in any case.
         timeout_s: an attempt that takes longer is killed; None: 10 s plus 20 times the survey.
         attempts_max: how often a task that fails by itself is resumed after the last fault.
+        success: the exit codes that mean success; any other one is a failure.
         expect: what an undisturbed run must do: per operation pattern how often, or a list with the
             fields of each effect (``{"payments.charge": [{"customer": "Ann"}, …]}``). Where it does
             something else the verdict is UNKNOWN, whatever the trials show.
@@ -76,11 +86,12 @@ class Scenario:
     env: Mapping[str, str] = field(default_factory=dict)
     services: Sequence[str] = ()
     inputs: Callable[[int], object] | None = None
-    prepare: Callable[[Path, int], None] | None = None
+    prepare: Callable[[Path, int], None] | Sequence[str] | None = None
     outputs: Sequence[str] = ()
     tables: str = ""
     contract: Mapping[str, str] = field(default_factory=dict)
     identity: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    ignore: Sequence[str] = ()
     redo: Sequence[str] = ()
     settled: Sequence[str] = ()
     behaviours: Sequence[str] = ()
@@ -91,7 +102,8 @@ class Scenario:
     allow: Sequence[str] = ()
     refusals: Literal["stuck", "allowed"] = "stuck"
     timeout_s: float | None = None
-    attempts_max: int = 4
+    attempts_max: int = ATTEMPTS
+    success: Sequence[int] = SUCCESS
     expect: Mapping[str, object] = field(default_factory=dict)
     finds: Sequence[str] = ()
     cases: Sequence[str] = ()
@@ -104,9 +116,11 @@ class Scenario:
 
     @property
     def commands(self) -> tuple[Sequence[str], ...]:
-        """The command lines that there are: its own, that of a resume, and that of the control."""
-        control = () if callable(self.control) else self.control
-        return tuple(filter(None, (self.command, self.resume, control)))
+        """The command lines that there are: its own, that of a resume, that of the control, and
+        the one that prepares.
+        """
+        others = (some for some in (self.control, self.prepare) if some and not callable(some))
+        return tuple(filter(None, (self.command, self.resume, *others)))
 
     def _problems(self) -> list[str]:
         found = []
@@ -120,6 +134,7 @@ class Scenario:
             f"{name}= takes a sequence of texts, not one text"
             for name in (
                 *("command", "resume", "services", "outputs", "redo", "settled", "control"),
+                *("prepare", "ignore"),
                 *("behaviours", "schedules", "finds", "cases", "checkpoints", "allow"),
             )
             if isinstance(getattr(self, name), str)
@@ -138,12 +153,19 @@ class Scenario:
             found.append(f'refusals= is "stuck" or "allowed", not {self.refusals!r}')
         if self.attempts_max < 1:
             found.append("attempts_max= is at least 1")
+        found.extend(self._problems_of_success())
         if self.timeout_s is not None and self.timeout_s <= 0:
             found.append("timeout_s= is more than 0")
         found.extend(self._problems_of_changes())
         if self.tables and not {"database", "postgres"} & set(self.services):
             found.append('tables= goes with services=("database", …)')
         return found
+
+    def _problems_of_success(self) -> Iterator[str]:
+        codes: object = self.success
+        whole = isinstance(codes, Sequence) and all(type(code) is int for code in codes)
+        if not whole or not codes or not all(0 <= code <= 255 for code in self.success):
+            yield f"success= takes exit codes from 0 to 255, as in (0, 101), not {codes!r}"
 
     def _problems_of_expect(self) -> Iterator[str]:
         given: object = self.expect  # a tuple of kinds, in scenarios from before

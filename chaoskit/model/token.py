@@ -12,6 +12,8 @@ import zlib
 import msgspec
 
 from chaoskit.model.errors import FormatError, UsageError
+from chaoskit.model.events import SUCCESS
+from chaoskit.model.scenario import ATTEMPTS
 
 PREFIX = "ck1-"
 _CHECK = 4
@@ -28,6 +30,7 @@ class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     command: tuple[str, ...]
     resume: tuple[str, ...] = ()
     control: tuple[str, ...] = ()
+    prepare: tuple[str, ...] = ()
     env: dict[str, str] = {}
     services: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
@@ -36,6 +39,9 @@ class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     tables: str = ""
     allow: tuple[str, ...] = ()
     timeout_s: float | None = None
+    attempts_max: int = ATTEMPTS
+    success: tuple[int, ...] = SUCCESS
+    ignore: tuple[str, ...] = ()
     typed: bool = False
     clean: tuple[str, ...] = ()
 

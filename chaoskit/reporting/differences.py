@@ -235,7 +235,8 @@ def _kept(body: Body, volatile: Mapping[str, tuple[str, ...]], *, traced: bool) 
             wants = _identity(body.wants, volatile)
             kept = (body.attempt, body.service, body.operation, body.ordinal, wants)
         case EffectApplied():
-            kept = (body.attempt, _identity(body.effect, volatile))
+            same = body.effect.operation if body.ignored else _identity(body.effect, volatile)
+            kept = (body.attempt, same)
         case ReplySent():
             kept = (body.attempt, body.status, body.deduped, body.delivered)
         case AttemptEnded():

@@ -178,6 +178,10 @@ def _some(found: Sequence[str]) -> str:
 
 
 def _of_the_task(store: Store, options: Options, expectation: Expectation) -> Iterator[str]:
+    for run in _runs(store)[:1]:
+        if ignored := run.ignored:
+            told = ", ".join(f"{name} ({number})" for name, number in sorted(ignored.items()))
+            yield f"effects to ignore, {ignored.total()} in an undisturbed run: {told}"
     if not expectation.ordered and not expectation.steps and expectation.order:
         yield (
             "redone steps: requests overlap, so that a successor proves nothing; report steps "

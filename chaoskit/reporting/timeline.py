@@ -117,7 +117,8 @@ def _in_words(body: Body, names: dict[int | None, RequestReceived]) -> tuple[str
         case EffectApplied():
             asked = names.get(body.request)
             by = f", by {_name(asked)}" if asked else ""
-            return body.effect.service, f"did {_effect(body.effect)}{by}"
+            judged = " (ignored)" if body.ignored else ""
+            return body.effect.service, f"did {_effect(body.effect)}{by}{judged}"
         case ReplySent():
             asked = names.get(body.request)
             again = ", the answer to an earlier one again" if body.deduped else ""

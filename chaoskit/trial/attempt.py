@@ -21,6 +21,7 @@ from chaoskit.probe import lines, where
 from chaoskit.trace import UNSEEN
 from chaoskit.trace.abi import NO_TABLES, this_abi
 from chaoskit.trial.beside import TAIL_CHARACTERS, overtake, run_twin
+from chaoskit.trial.conduct import QUIESCE_TIMEOUT_S
 from chaoskit.trial.output import Output
 from chaoskit.trial.state import TrialState
 from chaoskit.trial.tracing import Traced, understood
@@ -35,8 +36,6 @@ ORPHANS_GRACE_S = 5.0
 SETTLE_ROUNDS = 24
 """Rounds of the event loop after which what a held task had sent is read, applied and answered: a
 new connection takes four, a mail of the SMTP door's about three a line. Tests count them."""
-
-QUIESCE_TIMEOUT_S = 5.0
 
 UNTRACED = "the kernel does not let us trace"
 """How the launcher says that a task cannot be traced: our failure, never the task's."""
@@ -116,6 +115,7 @@ class Attempt:
             leftovers=tuple(leftovers),
             output_bytes=output.total,
             output_tail=without_secrets(text)[-TAIL_CHARACTERS:],
+            success=stage.success,
         )
         state.recorder.add(ended)
         return ended
@@ -131,6 +131,7 @@ class Attempt:
             self._trace_request(),
             change=stage.circumstances.current,
             runners=stage.circumstances.runners,
+            success=stage.success,
             shift_ns=stage.shift_ns,
         )
         if not watch.has_company:  # a twin writes to the same one
@@ -189,9 +190,10 @@ class Attempt:
         launching = self._stage.launching
         if isinstance(self._beside.result().action, Twin):
             twin = self._stage.runner(self._first.attempt, self._environment(self._first))
-            claims_success = await run_twin(launching, twin, output, launching.thaw)
+            other = await run_twin(launching, twin, output, launching.thaw)
             status = await asyncio.shield(ending)
-            return 0 if claims_success else status
+            claims = os.WIFEXITED(other) and os.WEXITSTATUS(other) in self._stage.success
+            return other if claims else status
         limit.reschedule(None)  # the successor has a limit of its own
         await self._overtaken()
         timeout_s = self._state.conduct.timeout_s
@@ -214,7 +216,7 @@ class Attempt:
         await _settle()
         stage.reports.drain()
         state.recorder.add(ended)
-        self.claimed = (ended.how, ended.code) == ("exit", 0)
+        self.claimed = ended.succeeded
         self.watch = self._first
 
     def _environment(self, watch: Watch) -> dict[str, str]:

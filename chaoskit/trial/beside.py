@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from chaoskit.model.events import AttemptEnded, How
+from chaoskit.model.events import SUCCESS, AttemptEnded, How
 from chaoskit.model.secrets import without_secrets
 from chaoskit.trial.launching import Launching
 from chaoskit.trial.output import Output
@@ -29,6 +29,7 @@ class Runner(NamedTuple):
     cwd: str
     change: str = ""
     shift_ns: int = 0
+    success: tuple[int, ...] = SUCCESS
 
 
 async def overtake(
@@ -65,12 +66,13 @@ async def overtake(
         seconds=round(time.monotonic() - began, 6),
         output_bytes=output.total,
         output_tail=without_secrets(text)[-TAIL_CHARACTERS:],
+        success=runner.success,
     )
 
 
 async def run_twin(
     launching: Launching, runner: Runner, output: Output, started: Callable[[], None]
-) -> bool:
+) -> int:
     """Start a second process of an attempt, and wait for its end.
 
     Args:
@@ -80,14 +82,14 @@ async def run_twin(
         started: is called when it is there.
 
     Returns:
-        Whether it claims success.
+        Its wait status; that of a killed one where it cannot be started.
     """
     ending, why = await _start(launching, runner, output)
     started()
     if ending is None:
         output.note(why)
-        return False
-    return await asyncio.shield(ending) == 0
+        return int(signal.SIGKILL)
+    return await asyncio.shield(ending)
 
 
 async def _start(

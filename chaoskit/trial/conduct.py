@@ -7,6 +7,9 @@ from dataclasses import dataclass
 FIRST_TIMEOUT_S = 300.0
 """The limit of an attempt where nobody says and no baseline was measured yet."""
 
+QUIESCE_TIMEOUT_S = 5.0
+"""For how long a service waits for the end of its connections once the processes are dead."""
+
 
 @dataclass(frozen=True, slots=True)
 class Conduct:

@@ -231,7 +231,8 @@ class Launcher:
     def _be(self, message: dict[str, object], failure: int, *, traced: bool) -> Task:
         """In the child: the task to be; a command takes this process's place."""
         if message["runners"] != 1:
-            multiply(int(str(message["runners"])), failure)
+            success = [int(str(code)) for code in _list(message["success"])]
+            multiply(int(str(message["runners"])), failure, success)
         argv = message["argv"]
         if argv is None:
             where.start()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from chaoskit.model.errors import HarnessError, ScenarioError
+from chaoskit.model.events import SUCCESS
 from chaoskit.trial import process_tree
 
 _LOAD_TIMEOUT_S = 120.0
@@ -113,6 +114,7 @@ class Launching:
         *,
         change: str = "",
         runners: int = 1,
+        success: Sequence[int] = SUCCESS,
         beside: bool = False,
         shift_ns: int = 0,
     ) -> tuple[asyncio.Future[int] | None, str]:
@@ -126,6 +128,7 @@ class Launching:
             trace: how it is traced; None: not at all.
             change: the name of the scenario's change whose task it is; empty for the scenario's.
             runners: so many processes, let go at the same moment.
+            success: the exit codes of which one is enough for all of them.
             beside: the one before is still there; of this one no points are traced.
             shift_ns: by how much its clock is ahead of the machine's.
 
@@ -140,6 +143,7 @@ class Launching:
             "trace": trace,
             "change": change,
             "runners": runners,
+            "success": list(success),
             "beside": beside,
             "shift_ns": shift_ns,
         }

@@ -99,14 +99,18 @@ def load(target: Target, take: int | None = None) -> Loaded:
             command=spec.command,
             resume=spec.resume,
             control=spec.control,
+            prepare=spec.prepare,
             env=spec.env,
             services=spec.services,
             outputs=spec.outputs,
             contract=spec.contract,
+            ignore=spec.ignore,
             behaviours=spec.behaviours,
             tables=spec.tables,
             allow=spec.allow,
             timeout_s=spec.timeout_s,
+            attempts_max=spec.attempts_max,
+            success=spec.success,
         )
         here = Path.cwd()
         return Loaded(

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
+import msgspec
+
+from chaoskit.model.effects import Effect
 from chaoskit.model.events import (
     AttemptEnded,
     AttemptStarted,
@@ -48,15 +53,19 @@ class Log:
 
 
 class Recorder:
-    """Collects the events of one trial in order, after those that came ``before``."""
+    """Collects the events of one trial in order, after those that came ``before``. Effects whose
+    operation one of the patterns ``ignored`` matches are marked as such.
+    """
 
-    def __init__(self, before: Log | None = None) -> None:
+    def __init__(self, before: Log | None = None, ignored: Sequence[str] = ()) -> None:
+        self._ignored = ignored
         self._events = before.so_far() if before is not None else []
         self._began = time.monotonic() - (before.at_us / 1e6 if before is not None else 0)
         self._full = any(isinstance(event.body, EventsLeftOut) for event in self._events)
 
     def add(self, body: Body) -> None:
         """Append what was just seen; of too much, that it was too much."""
+        body = self._marked(body) if self._ignored else body
         if len(self._events) < EVENTS_MAX or isinstance(body, _ALWAYS):
             self._append(body)
         elif not self._full:
@@ -68,6 +77,17 @@ class Recorder:
                     attempt=getattr(body, "attempt", 0), limit=EVENTS_MAX, what=what, most=most
                 )
             )
+
+    def _marked(self, body: Body) -> Body:
+        """``body``, marked where it is about an effect that nobody judges."""
+        if isinstance(body, EffectApplied) and self._ignores(body.effect):
+            return msgspec.structs.replace(body, ignored=True)
+        if isinstance(body, RequestReceived) and body.wants and self._ignores(body.wants):
+            return msgspec.structs.replace(body, wants=None, ignored=True)
+        return body
+
+    def _ignores(self, effect: Effect) -> bool:
+        return any(fnmatchcase(effect.operation, pattern) for pattern in self._ignored)
 
     def _append(self, body: Body) -> None:
         now_us = int((time.monotonic() - self._began) * 1e6)

@@ -11,6 +11,7 @@ import os
 import shlex
 import signal
 import sys
+from collections.abc import Sequence
 
 PR_SET_PDEATHSIG = 1
 """The option of prctl(2) by which a process is sent a signal when its parent ends."""
@@ -20,11 +21,11 @@ END = b"\0"
 """After what a runner says of why it cannot begin."""
 
 
-def multiply(runners: int, failure: int) -> None:
+def multiply(runners: int, failure: int, success: Sequence[int]) -> None:
     """Go on as so many processes, let go at the same moment; this one waits for all of them.
 
-    It ends with 0 if one of them did, otherwise with the highest status, and with 1 where all were
-    ended by a signal. Whoever asks it to stop asks all of them.
+    It ends as one of them that succeeded, otherwise with the highest exit code, and with one that
+    means failure where all were ended by a signal. Whoever asks it to stop asks all of them.
     """
     asked = {signal.SIGTERM, signal.SIGINT}
     # Held back and waited for: a handler would be late for a signal that comes just before a wait.
@@ -55,7 +56,9 @@ def multiply(runners: int, failure: int) -> None:
             if ended:
                 codes.append(os.waitstatus_to_exitcode(status))
                 pids.remove(pid)
-    os._exit(0 if 0 in codes else max(1, *codes))
+    failed = next((code for code in range(1, 256) if code not in success), 1)
+    claims = [code for code in codes if code in success]
+    os._exit(claims[0] if claims else max([code for code in codes if code > 0], default=failed))
 
 
 def prctl(option: int, value: int) -> None:

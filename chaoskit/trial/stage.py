@@ -22,6 +22,7 @@ from chaoskit.model.errors import HarnessError, ScenarioError, UsageError, unkno
 from chaoskit.model.events import FaultLanded
 from chaoskit.model.hosting import (
     Address,
+    Misbehaving,
     Observer,
     Patient,
     Postponing,
@@ -34,9 +35,11 @@ from chaoskit.model.schedule import Fault
 from chaoskit.trial import files
 from chaoskit.trial.addresses import Addresses, addresses
 from chaoskit.trial.beside import Runner
+from chaoskit.trial.conduct import QUIESCE_TIMEOUT_S
 from chaoskit.trial.launching import Launching
 from chaoskit.trial.loading import Loaded, called
 from chaoskit.trial.preludes import Circumstances
+from chaoskit.trial.preparing import prepare
 from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Heard, Reports
 from chaoskit.trial.services import create_services, service_names
@@ -144,7 +147,7 @@ class Stage:
         await self._enter_view()
         self._write_inputs()
         fill = scenario.prepare
-        if fill is not None:
+        if callable(fill):
             home = Path(workspace.home)
             self._make_there(lambda: called("prepare", fill, home, self._seed))
         known: dict[str, Address] = {}
@@ -191,18 +194,44 @@ class Stage:
             self.launching.close()
         self.workspace.remove()
 
-    async def reset(self, seed_shift: int = 0, *, norm: bool = False) -> None:
-        """An empty world; with other ids than usual where ``seed_shift`` is not 0.
+    async def reset(self, seed_shift: int = 0, *, norm: bool = False, ahead_s: int = 0) -> None:
+        """The world as every trial finds it: empty, and then prepared as the scenario says.
 
-        ``norm``: the run to come says what is expected: its services behave, and where the scenario
-        has a control, that one is run.
+        Args:
+            seed_shift: with other ids than usual where it is not 0.
+            norm: the run to come says what is expected: its services behave, and where the scenario
+                has a control, that one is run.
+            ahead_s: by how much all clocks are ahead.
+
+        Raises:
+            ScenarioError: the command that prepares it failed.
         """
         await self.world.reset()
         self.forget_preludes()
+        behaviours = () if norm else self._behaviours
         for service in self.services:
-            service.reset(self._seed + seed_shift, () if norm else self._behaviours)
+            service.reset(self._seed + seed_shift, behaviours)
+        self.circumstances.move_on(ahead_s)
+        await self._prepare(behaviours)
         if norm and self.scenario.control:
             self.circumstances.current = CONTROL
+
+    async def _prepare(self, behaviours: Sequence[Behaviour]) -> None:
+        """Run the command that makes the starting state, if there is one; services behave."""
+        command = self.scenario.prepare
+        if not command or callable(command):
+            return
+        misbehaving = [s for s in self.services if isinstance(s, Misbehaving)] if behaviours else []
+        for one in misbehaving:
+            one.behave(())
+        variables, folder = self.variables(), self.workspace.cwd
+        runner = Runner(self._filled(command), variables, folder, shift_ns=self.shift_ns)
+        await prepare(self.launching, runner, self.scope)
+        for service in self.services:
+            await service.quiesce(QUIESCE_TIMEOUT_S)
+            service.collect()  # what was there before is not the task's
+        for one in misbehaving:
+            one.behave(behaviours, anew=True)
 
     @property
     def has_norm(self) -> bool:
@@ -318,7 +347,12 @@ class Stage:
     def runner(self, attempt: int, variables: Mapping[str, str]) -> Runner:
         """How a second runner is started beside the first."""
         folder, change = self.workspace.cwd, self.circumstances.current
-        return Runner(self.argv(attempt), variables, folder, change, self.shift_ns)
+        return Runner(self.argv(attempt), variables, folder, change, self.shift_ns, self.success)
+
+    @property
+    def success(self) -> tuple[int, ...]:
+        """The exit codes that mean success for this task."""
+        return tuple(self.scenario.success)
 
     @property
     def shift_ns(self) -> int:
@@ -353,6 +387,10 @@ class Stage:
             words = scenario.control
         elif circumstances.current:
             words = scenario.changes[circumstances.current].command
+        return self._filled(words)
+
+    def _filled(self, words: Sequence[str]) -> list[str]:
+        """A command as it is executed."""
         program, *arguments = (self.addresses.fill(word) for word in words)
         return [self._program(program), *arguments]
 

@@ -36,7 +36,7 @@ class TrialState:
         """With ``before`` it goes on after those events, and ``number`` is the next request's."""
         self.stage = stage
         self.conduct = conduct
-        self.recorder = Recorder(before)
+        self.recorder = Recorder(before, stage.scenario.ignore)
         self.number = number
         self.in_flight = InFlight(self._land)
         self.durable = Durable(stage.workspace.state) if loses_power else None

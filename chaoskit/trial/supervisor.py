@@ -10,6 +10,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -107,8 +108,7 @@ class Supervisor:
         return first, await self._differently(0, norm=norm)
 
     async def _differently(self, later_s: int, *, norm: bool) -> History:
-        state = await self._afresh(Schedule(), seed_shift=1, norm=norm)
-        self._stage.circumstances.move_on(later_s)
+        state = await self._afresh(Schedule(), seed_shift=1, norm=norm, ahead_s=later_s)
         self._stage.delay_replies(HOLD_S)
         try:
             return await self._run(1, Schedule(), state)
@@ -116,11 +116,16 @@ class Supervisor:
             self._stage.delay_replies(0.0)
 
     async def _afresh(
-        self, schedule: Schedule, seed_shift: int = 0, *, norm: bool = False
+        self, schedule: Schedule, seed_shift: int = 0, *, norm: bool = False, ahead_s: int = 0
     ) -> TrialState:
-        """The state of a trial in an empty world."""
-        await self._stage.reset(seed_shift, norm=norm)
+        """The state of a trial in a world in which nothing has happened."""
+        await self._reset(seed_shift, norm=norm, ahead_s=ahead_s)
         return TrialState(self._stage, self.conduct, loses_power=schedule.loses_power)
+
+    async def _reset(self, seed_shift: int = 0, *, norm: bool = False, ahead_s: int = 0) -> None:
+        """The world as every trial finds it; see `Stage.reset`."""
+        self._ears.trial = None  # what prepares it is not the task
+        await self._stage.reset(seed_shift, norm=norm, ahead_s=ahead_s)
 
     async def _run(
         self, attempt: int, schedule: Schedule, state: TrialState, looker: Looker | None = None
@@ -164,7 +169,7 @@ class Supervisor:
         schedule = Schedule() if since is None else since.schedule
         loses_power = any(isinstance(fault.action, PowerLoss) for fault in wanted)
         if since is None:
-            await self._stage.reset()
+            await self._reset()
             state = TrialState(self._stage, self.conduct, loses_power=loses_power)
         else:
             state = await self._go_back(since.snapshot, schedule, loses_power=loses_power)
@@ -209,7 +214,7 @@ class Supervisor:
         Returns:
             The places that were passed and where such a line was running; none for other tasks.
         """
-        await self._stage.reset()
+        await self._reset()
         state = TrialState(self._stage, replace(self.conduct, locating=True))
         locating = Locating(state, points)
         await self._run(1, Schedule(), state, locating)
@@ -221,10 +226,13 @@ class Supervisor:
 
 
 class _Ears:
-    """Hands what is heard to the trial that is running, or ran last."""
+    """Hands what is heard to the trial that is running, or ran last. Where there is none the world
+    is prepared: requests are carried out, and nobody books them.
+    """
 
     def __init__(self) -> None:
         self.trial: Trial | None = None
+        self._numbers = count(1)
 
     def heard(self, message: Message) -> bool:
         return self.trial is not None and self.trial.heard(message)
@@ -234,10 +242,10 @@ class _Ears:
             self.trial.traced(message)
 
     def received(self, request: RequestInfo) -> int | None:
-        return None if self.trial is None else self.trial.received(request)
+        return next(self._numbers) if self.trial is None else self.trial.received(request)
 
     def applied(self, number: int, effects: Sequence[Effect]) -> bool:
-        return self.trial is not None and self.trial.applied(number, effects)
+        return self.trial is None or self.trial.applied(number, effects)
 
     def answering(self, number: int) -> None:
         if self.trial is not None:

@@ -80,7 +80,7 @@ class Trial:
         return await self._attempt.run()
 
     def _is_final(self, ended: AttemptEnded) -> bool:
-        if ended.how == "not-started" or (ended.how, ended.code) == ("exit", 0):
+        if ended.how == "not-started" or ended.succeeded:
             return True
         history = self.state.recorder.history()
         if history.stated_end is None:

@@ -76,9 +76,9 @@ class EmailService:
         """See `chaoskit.model.hosting.Patient`."""
         self._http.delay_replies(seconds, total_s)
 
-    def behave(self, behaviours: Sequence[Behaviour]) -> None:
+    def behave(self, behaviours: Sequence[Behaviour], *, anew: bool = False) -> None:
         """See `chaoskit.model.hosting.Misbehaving`."""
-        self._http.behave(behaviours)
+        self._http.behave(behaviours, anew=anew)
 
     def shift_clock(self, seconds: float) -> None:
         """See `chaoskit.model.hosting.Clocked`."""

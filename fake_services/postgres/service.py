@@ -134,10 +134,10 @@ class PostgresService:
         self._told = {}
         self._learn()
 
-    def behave(self, behaviours: Sequence[Behaviour]) -> None:
+    def behave(self, behaviours: Sequence[Behaviour], *, anew: bool = False) -> None:
         """See `chaoskit.model.hosting.Misbehaving`."""
         self._check(behaviours)
-        self._conduct.behave(behaviours)
+        self._conduct.behave(behaviours, anew=anew)
 
     def _check(self, behaviours: Sequence[Behaviour]) -> None:
         for behaviour in behaviours:

@@ -170,13 +170,13 @@ def _words(body: Body, asked: Mapping[int, RequestReceived]) -> Iterator[str]:
     """The title, then lines of detail that are safe to show."""
     if isinstance(body, RequestReceived):
         yield f"{body.service}.{body.operation}#{body.ordinal}"
-        yield (
-            f"asks for {plain(body.wants.in_words())}" if body.wants else "a look; changes nothing"
-        )
+        look = "asks for an effect that is ignored" if body.ignored else "a look; changes nothing"
+        yield f"asks for {plain(body.wants.in_words())}" if body.wants else look
         yield f"key {plain(body.key)}" if body.key else ""
         yield f"fencing token {body.token}" if body.token is not None else ""
     elif isinstance(body, EffectApplied):
         yield body.effect.in_words()
+        yield "ignored, however often it happens" if body.ignored else ""
         yield from effect_lines(body.effect)
     elif isinstance(body, ReplySent):
         request = asked.get(body.request)
