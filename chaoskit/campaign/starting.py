@@ -11,7 +11,7 @@ import msgspec
 from chaoskit.explore.names import varying
 from chaoskit.explore.survey import expect
 from chaoskit.model.declared import Declared, check_fields, declared, differences
-from chaoskit.model.errors import ScenarioError, unknown_name
+from chaoskit.model.errors import ScenarioError, UsageError, nearest
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Schedule
@@ -73,7 +73,10 @@ def _check_ignored(patterns: Sequence[str], runs: Sequence[History]) -> None:
     others = {body.effect.operation for run in runs for _, body in run.effects}
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in done):
-            raise unknown_name("effect to ignore in an undisturbed run", pattern, done | others)
+            near = ", ".join(nearest(pattern, done | others)) or "it has none"
+            raise UsageError(
+                f"ignore: no effect of an undisturbed run is called {pattern!r}; nearest: {near}"
+            )
 
 
 def _where(loaded: Loaded) -> str:

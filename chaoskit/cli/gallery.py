@@ -23,11 +23,10 @@ from chaoskit.cli.matrix import Row, legend, matrix, row_of, smallest
 from chaoskit.cli.run import campaign, jobs_number
 from chaoskit.model.errors import ChaoskitError, UsageError
 from chaoskit.model.hosting import Demanding
-from chaoskit.model.scenario import Scenario
 from chaoskit.model.token import Target
 from chaoskit.reporting.summary import summarize
 from chaoskit.reporting.terminal import show
-from chaoskit.trial.loading import load, scenario_files
+from chaoskit.trial.loading import Loaded, load, scenario_files
 from chaoskit.trial.services import create_services
 
 DEMO = {
@@ -121,9 +120,10 @@ def perform(options: bytes) -> bytes:
     path, began = chosen.target.scenario, time.monotonic()
     wanted: tuple[str, ...] = ()
     try:
-        scenario = load(chosen.target).scenario
+        loaded = load(chosen.target)
+        scenario = loaded.scenario
         wanted = tuple(scenario.finds)
-        if lacks := _lacks(scenario):
+        if lacks := _lacks(loaded):
             return msgspec.msgpack.encode(Row(path=path, verdict="UNKNOWN", lacks=lacks))
         *_, finished = run(chosen, Inline())
         assert isinstance(finished, Finished)
@@ -134,9 +134,9 @@ def perform(options: bytes) -> bytes:
     return msgspec.msgpack.encode(row)
 
 
-def _lacks(scenario: Scenario) -> str:
+def _lacks(loaded: Loaded) -> str:
     """Which program the services of a scenario need that is not installed here."""
-    services = create_services(scenario.services)
+    services = create_services(loaded.scenario.services, loaded.here)
     told = (service.missing() for service in services if isinstance(service, Demanding))
     return "; ".join(filter(None, told))
 

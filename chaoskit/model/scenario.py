@@ -36,7 +36,9 @@ class Scenario:
             ``{inputs}`` and ``{here}`` (the scenario's folder) are filled in.
         resume: the command for every attempt after the first; the same one by default.
         env: further environment variables, with the same placeholders.
-        services: names of fake services ("payments", "email", "database" or "postgres", "jobs").
+        services: names of fake services ("payments", "email", "database" or "postgres", "jobs"), or
+            a Python file beside the scenario with the class or function that makes one of your own
+            ("sms.py:create").
         inputs: makes the task's inputs, any JSON value, from the seed; written to a file that
             ``CHAOSKIT_INPUTS`` names.
         prepare: what there is before the first attempt. A function ``prepare(folder, seed)`` fills

@@ -71,12 +71,11 @@ def without_credentials(target: Target) -> Target:
         name: BLOT if names_secret(name) else without_secrets(value)
         for name, value in spec.env.items()
     }
-    shown: CommandSpec = msgspec.structs.replace(
-        spec,
-        command=tuple(map(without_secrets, spec.command)),
-        resume=tuple(map(without_secrets, spec.resume)),
-        env=env,
-    )
+    lines = {
+        name: tuple(map(without_secrets, getattr(spec, name)))
+        for name in ("command", "resume", "control", "prepare")
+    }
+    shown: CommandSpec = msgspec.structs.replace(spec, env=env, **lines)
     return msgspec.structs.replace(target, command=shown)
 
 

@@ -29,6 +29,8 @@ from chaoskit.reporting.clean import cleaned, names_secret, plain, without_crede
 from chaoskit.reporting.explanations import explanation, sentence
 from chaoskit.reporting.markdown import block, code, words
 from chaoskit.reporting.timeline import minimal, table, told
+from chaoskit.reporting.typed import options_of
+from chaoskit.trial.services import file_of
 
 WIDTH = 96
 
@@ -204,18 +206,7 @@ def _command(token: ReplayToken) -> str:
     spec = target.command
     if spec is None:
         return without_paths(shlex.join(["chaoskit", "run", target.scenario, *at]))
-    options = ["--services", ",".join(spec.services)] if spec.services else []
-    options += ["--resume", shlex.join(spec.resume)] if spec.resume else []
-    for option, values in (
-        ("--env", [f"{name}={value}" for name, value in spec.env.items()]),
-        ("--outputs", spec.outputs),
-        ("--behaviour", spec.behaviours),
-    ):
-        for value in values:
-            options += [option, value]
-    if spec.contract:
-        options += ["--contract", ",".join(f"{k}={v}" for k, v in spec.contract.items())]
-    said = shlex.join(["chaoskit", "run", *options, *at, "--", *spec.command])
+    said = shlex.join(["chaoskit", "run", *options_of(spec), *at, "--", *spec.command])
     return without_paths(said)
 
 
@@ -229,8 +220,8 @@ def _target(target: Target, folder: Path) -> str:
 
 
 _PLAIN = (
-    *("services", "outputs", "contract", "behaviours", "allow", "tables", "timeout_s"),
-    *("typed", "clean"),
+    *("outputs", "contract", "behaviours", "ignore", "allow", "tables", "timeout_s"),
+    *("attempts_max", "success", "typed", "clean"),
 )
 """Parts of a command's target that stand in a test as they are."""
 
@@ -249,26 +240,27 @@ def _spec(spec: CommandSpec, folder: Path) -> str:
         for name, value in spec.env.items()
     ]
     parts = [f"command={_words(spec.command, folder, secrets)}"]
-    if spec.resume:
-        parts.append(f"resume={_words(spec.resume, folder, secrets)}")
+    for name in ("resume", "control", "prepare"):
+        if words := getattr(spec, name):
+            parts.append(f"{name}={_words(words, folder, secrets)}")
+    if spec.services:
+        parts.append(f"services=({', '.join(_service(n, folder) for n in spec.services)},)")
     if env:
         parts.append(f"env={{{', '.join(env)}}}")
+    plain_one = CommandSpec(command=spec.command)
     parts += [
         f"{name}={value!r}"
-        for name in (
-            "services",
-            "outputs",
-            "contract",
-            "behaviours",
-            "tables",
-            "timeout_s",
-            "typed",
-            "clean",
-        )
-        if (value := getattr(spec, name))
+        for name in _PLAIN
+        if (value := getattr(spec, name)) != getattr(plain_one, name)
     ]
     inner = "".join(f"\n                {part}," for part in parts)
     return f"CommandSpec({inner}\n            )"
+
+
+def _service(name: str, folder: Path) -> str:
+    """The name of a service; one of a file is found from the test."""
+    file, colon, maker = name.partition(":")
+    return f"{_located(file, folder)} + {colon + maker!r}" if file_of(name) else repr(name)
 
 
 def _words(given: Sequence[str], folder: Path, secrets: dict[str, str]) -> str:

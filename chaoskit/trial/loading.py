@@ -14,6 +14,7 @@ from typing import TypeVar
 from chaoskit.model.errors import ScenarioError, UsageError, naming, nearest, unknown_name
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.token import Target
+from chaoskit.trial.services import file_of
 from chaoskit.trial.task_modules import load_module, modules_of
 
 _T = TypeVar("_T")
@@ -197,13 +198,15 @@ def _may_have(path: Path, name: str) -> bool:
 def sources(loaded: Loaded) -> bytes:
     """A digest of every file that makes the task what it is, as far as it can be seen.
 
-    These are the modules from the scenario's folders, and the files that a command names.
+    These are the modules from the scenario's folders, and the files that a command or a service
+    names.
     """
     files = set(modules_of(str(loaded.file)).values()) if loaded.file is not None else set()
     scenario = loaded.scenario
     commands = scenario.commands
     files |= {word.replace("{here}", str(loaded.here)) for words in commands for word in words}
     files |= {str(loaded.here / program) for program, *_ in commands}
+    files |= {str(loaded.here / file) for file in map(file_of, scenario.services) if file}
     digest = hashlib.sha256()
     for file in sorted(files):
         path = Path(file)

@@ -15,6 +15,7 @@ from chaoskit.model.points import CallPoint
 from chaoskit.model.preludes import Changed, Clock, Damage, Prelude, Resumers
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.schedule import Schedule
+from chaoskit.trial.services import known_as
 from chaoskit.trial.workspace import Workspace
 
 
@@ -126,7 +127,8 @@ class Circumstances:
 
     def _there(self) -> dict[str, Service]:
         """The services by the names that behaviours have for them, which say the backend too."""
-        return dict(zip(self._scenario.services, self._services, strict=True))
+        names = map(known_as, self._scenario.services, self._services)
+        return dict(zip(names, self._services, strict=True))
 
     # Files.
 

@@ -42,7 +42,7 @@ from chaoskit.trial.preludes import Circumstances
 from chaoskit.trial.preparing import prepare
 from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Heard, Reports
-from chaoskit.trial.services import create_services, service_names
+from chaoskit.trial.services import create_services, known_as, service_names
 from chaoskit.trial.task_modules import CONTROL
 from chaoskit.trial.tracing import TraceScope
 from chaoskit.trial.view import View
@@ -81,7 +81,7 @@ class Stage:
         self.scenario = loaded.scenario
         self._seed = seed
         self._behaviours = tuple(map(parse_behaviour, loaded.scenario.behaviours))
-        self.services: list[Service] = create_services(loaded.scenario.services)
+        self.services: list[Service] = create_services(loaded.scenario.services, loaded.here)
         self._check_behaviours()
         self._check_patterns()
         self._work_root = work_root
@@ -90,9 +90,10 @@ class Stage:
         self._other_inputs = False
 
     def _check_behaviours(self) -> None:
+        known = list(map(known_as, self.scenario.services, self.services))
         for behaviour in self._behaviours:
-            if behaviour.service not in self.scenario.services:
-                raise unknown_name("service", behaviour.service, self.scenario.services)
+            if behaviour.service not in known:
+                raise unknown_name("service", behaviour.service, known)
 
     def _check_patterns(self) -> None:
         """Every pattern of the scenario must match something that its services can do.

@@ -9,6 +9,7 @@ from chaoskit.model.findings import FINDING_KINDS
 from chaoskit.reporting.clean import plain, without_credentials
 from chaoskit.reporting.summary import Summary
 from chaoskit.reporting.terminal import groups, spread
+from chaoskit.reporting.typed import options_of
 
 
 def verdict_sentence(summary: Summary) -> str:
@@ -97,19 +98,4 @@ def _target(options: Options) -> list[str]:
     spec = without_credentials(options.target).command
     if spec is None:
         return [options.target.scenario]
-    words: list[str] = []
-    if spec.services:
-        words += ["--services", ",".join(spec.services)]
-    if spec.resume:
-        words += ["--resume", shlex.join(spec.resume)]
-    for name, value in spec.env.items():
-        words += ["--env", f"{name}={value}"]
-    for pattern in spec.outputs:
-        words += ["--outputs", pattern]
-    if spec.contract:
-        words += ["--contract", ",".join(f"{k}={v}" for k, v in spec.contract.items())]
-    several = {"--behaviour": spec.behaviours, "--allow": spec.allow, "--clean": spec.clean}
-    for option, values in several.items():
-        for value in values:
-            words += [option, value]
-    return [*words, "--", *spec.command]
+    return [*options_of(spec), "--", *spec.command]
