@@ -240,9 +240,11 @@ def _spec(spec: CommandSpec, folder: Path) -> str:
         for name, value in spec.env.items()
     ]
     parts = [f"command={_words(spec.command, folder, secrets)}"]
-    for name in ("resume", "control", "prepare"):
-        if words := getattr(spec, name):
-            parts.append(f"{name}={_words(words, folder, secrets)}")
+    parts += [
+        f"{name}={_words(words, folder, secrets)}"
+        for name in ("resume", "control", "prepare")
+        if (words := getattr(spec, name))
+    ]
     if spec.services:
         parts.append(f"services=({', '.join(_service(n, folder) for n in spec.services)},)")
     if env:

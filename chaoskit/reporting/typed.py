@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from itertools import chain
 
 from chaoskit.model.events import SUCCESS
 from chaoskit.model.scenario import ATTEMPTS
@@ -27,10 +28,5 @@ def options_of(spec: CommandSpec) -> list[str]:
         "--allow": spec.allow,
         "--clean": spec.clean,
     }
-    return [
-        word
-        for name, values in given.items()
-        for value in values
-        if value
-        for word in (name, value)
-    ]
+    pairs = [(name, value) for name, values in given.items() for value in values if value]
+    return list(chain.from_iterable(pairs))
