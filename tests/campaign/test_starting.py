@@ -68,6 +68,26 @@ def test_a_command_that_fails_for_another_reason_is_told_nothing_of_files(
     assert not any("work folder" in problem for problem in told)
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("ignore=('payments.refund',)", "no effect .* called 'payments.refund'; nearest: payments"),
+        ("expect={'payments.*': [{'amuont': 1}]}", "has no field 'amuont'; nearest: amount"),
+    ],
+)
+def test_words_that_fit_no_effect_of_an_undisturbed_run_are_refused(
+    tmp_path: Path, more: str, said: str
+) -> None:
+    """A pattern to ignore and a declared field that meet nothing are mistakes, not results."""
+    target = small_task(tmp_path, "keyed")
+    file = Path(target.scenario)
+    file.write_text(
+        file.read_text().replace("scenario = Scenario(", f"scenario = Scenario({more}, ")
+    )
+    with pytest.raises(UsageError, match=said):
+        problems_of(target, tmp_path)
+
+
 def test_a_replay_from_another_folder_says_where_to_run_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

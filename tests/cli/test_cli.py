@@ -105,6 +105,13 @@ TRUE = ("--", "true")
         (["serve", "payments", "--port", "payment=1"], 2, "nearest: payments"),
         (["serve", "payments", "--port", "payments=99999"], 2, "99999 is no port"),
         (["run", "--resume", 'a "b', "--", "true"], 2, "No closing quotation"),
+        (["run", "--prepare", 'a "b', "--", "true"], 2, "--prepare 'a \"b' is no command line"),
+        (["run", "--prepare", "sh -c 'echo no; exit 3'", *TRUE], 2, "status 3; its last words: no"),
+        (["run", "--success", "0,256", *TRUE], 2, "exit codes from 0 to 255, as in 0,101"),
+        (["run", "--success", "ok", *TRUE], 2, "exit codes from 0 to 255"),
+        (["run", "--attempts", "0", *TRUE], 2, "0 is not in the range x>=1"),
+        (["run", BROKEN, "--attempts", "2"], 2, "--attempts goes with a command"),
+        (["run", "--services", "./sms.py:create", *TRUE], 2, "sms.py with a service; nearest"),
         (["run", BROKEN, "--json", "scenarios"], 2, "is a folder"),
         (["run", BROKEN, "--runs", "/proc/x"], 2, "/proc/x cannot be made"),
         (["run", BROKEN, "--timeout", "nan"], 2, "finite"),
@@ -222,6 +229,61 @@ def test_a_command_is_judged_without_a_scenario_file(shell: Shell) -> None:
     replay = next(line for line in out.splitlines() if line.startswith("chaoskit replay"))
     code, out, _ = shell(*replay.split()[1:])
     assert (code, "REPRODUCED" in out) == (1, True)
+
+
+SEED = """
+import os, sqlite3
+books = sqlite3.connect(os.environ["CHAOSKIT_DATABASE_URL"].removeprefix("sqlite:///"))
+with books:
+    books.execute("CREATE TABLE locks (beat TEXT)")
+    books.execute("INSERT INTO locks VALUES ('')")
+    books.execute("CREATE TABLE queue (name TEXT)")
+    books.executemany("INSERT INTO queue VALUES (?)", [("ada",), ("bob",)])
+"""
+SHOP = """
+from fake_services.host import HttpService
+from fake_services.jobs.core import JobsCore
+
+
+def create():
+    return HttpService(JobsCore())
+"""
+TAKES = """
+import os, sqlite3, sys, uuid
+from urllib.request import Request, urlopen
+books = sqlite3.connect(os.environ["CHAOSKIT_DATABASE_URL"].removeprefix("sqlite:///"))
+for (name,) in books.execute("SELECT name FROM queue").fetchall():
+    with books:
+        books.execute("UPDATE locks SET beat = ?", (uuid.uuid4().hex,))
+    asked = Request(sys.argv[1] + "/jobs", f'{{"name": "{name}"}}'.encode())
+    urlopen(asked).read()
+    with books:
+        books.execute("DELETE FROM queue WHERE name = ?", (name,))
+sys.exit(101)
+"""
+
+
+def test_a_replay_line_carries_how_a_command_is_run(shell: Shell) -> None:
+    """What prepares it, what is ignored, its codes and its service: the same line shows the same
+    finding, and the report says what was ignored.
+    """
+    for name, text in (("seed.py", SEED), ("shop.py", SHOP), ("take.py", TAKES)):
+        (shell.folder / name).write_text(text)
+    words = ("--services", "database,./shop.py", "--prepare", f"{sys.executable} seed.py")
+    ways = ("--ignore", "database.locks.*", "--success", "101", "--attempts", "2")
+    code, out, err = shell(
+        "run", *words, *ways, "--at", "jobs.submit#1.applied",
+        "--", sys.executable, "take.py", "{jobs.url}",
+        env={"CHAOSKIT_VIEW": ""},
+    )  # fmt: skip
+    assert code == 1, out + err
+    assert "duplicate_effect jobs.submit" in re.sub(r"\s+", " ", out)
+    assert "effects to ignore, 1 in an undisturbed run: database.locks.update (1)" in re.sub(
+        r"\s+", " ", out
+    )
+    replay = next(line for line in out.splitlines() if line.startswith("chaoskit replay"))
+    code, out, err = shell(*replay.split()[1:], env={"CHAOSKIT_VIEW": ""})
+    assert (code, "REPRODUCED" in out) == (1, True), out + err
 
 
 def test_list_names_every_scenario(shell: Shell) -> None:

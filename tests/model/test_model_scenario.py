@@ -28,6 +28,9 @@ MISTAKES: dict[str, dict[str, Any]] = {
     "cases= takes a sequence of texts, not one text": {"cases": "DUP-1"},
     "schedules= takes a sequence of texts, not one text": {"schedules": "kill@a.b#1.applied"},
     "attempts_max= is at least 1": {"attempts_max": 0},
+    "success= takes exit codes from 0 to 255, as in (0, 101), not (0, 256)": {"success": (0, 256)},
+    "prepare= takes a sequence of texts, not one text": {"prepare": "python seed.py"},
+    "ignore= takes a sequence of texts, not one text": {"ignore": "database.*"},
     "timeout_s= is more than 0": {"timeout_s": 0.0},
     'tables= goes with services=("database", …)': {"tables": "CREATE TABLE a (b)"},
 }

@@ -27,6 +27,10 @@ COMMANDS = st.builds(
     behaviours=st.lists(BEHAVIOURS.map(str), max_size=2).map(tuple),
     tables=st.text(),
     timeout_s=st.none() | st.floats(min_value=0.001, max_value=1e6),
+    prepare=TEXTS,
+    ignore=TEXTS,
+    attempts_max=st.integers(min_value=1),
+    success=st.lists(st.integers(0, 255), min_size=1).map(tuple),
 )
 
 TARGETS = st.builds(Target, scenario=st.text()) | st.builds(Target, command=COMMANDS)

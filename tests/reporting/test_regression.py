@@ -164,8 +164,15 @@ def test_credentials_of_a_command_are_read_from_the_environment(
         ),
         resume=("./task.js", "--resume"),
         env={"MAIL_API_KEY": "hunter2", "MODE": "fast", "PYTHONPATH": str(tmp_path)},
-        services=("payments",),
+        services=("payments", "sms.py:create"),
+        control=("node", "./task.js", "--plain"),
+        prepare=("sh", "-c", "createdb"),
+        ignore=("database.locks.*",),
+        allow=("localhost:80",),
+        success=(0, 101),
+        attempts_max=2,
     )
+    (tmp_path / "sms.py").touch()
     made = exhibit(Target(command=spec))
     text = pytest_file(made, tmp_path / "tests")
     assert "4eC39" not in text + bug_report(made)
@@ -183,7 +190,13 @@ def test_credentials_of_a_command_are_read_from_the_environment(
     assert command.command == ("node", str(tmp_path / "task.js"), "task.js", "s", "{state}")
     assert command.resume == (str(tmp_path / "task.js"), "--resume")
     assert command.env == {"MAIL_API_KEY": "k", "MODE": "fast", "PYTHONPATH": str(tmp_path)}
-    assert (command.services, token.seed, token.take) == (("payments",), 4, 2)
+    assert command.services == ("payments", f"{tmp_path / 'sms.py'}:create")
+    assert (token.seed, token.take) == (4, 2)
+    for name in ("control", "prepare", "ignore", "allow", "success", "attempts_max"):
+        assert getattr(command, name) == getattr(spec, name)
+    said = "--prepare 'sh -c createdb' --resume './task.js --resume' --control 'node ./task.js"
+    assert said in bug_report(made)
+    assert "--ignore 'database.locks.*' --success 0,101 --attempts 2" in bug_report(made)
     assert "The first 2 items are enough" in bug_report(made)
 
 

@@ -465,6 +465,27 @@ def test_so_many_runners_are_there_at_once(
     assert [body.fault for _, body in history.landed] == [f"resumers:{number}"]
 
 
+@pytest.mark.parametrize(
+    ("status", "end"), [("101 if number else 0", "exit 101"), ("number", "exit 1")]
+)
+def test_any_code_that_means_success_is_enough_for_all_runners(
+    run_task: RunTask, status: str, end: str
+) -> None:
+    """And 0 is a failure where it is none of them."""
+    body = ALL_HERE.replace("STATUS", status).replace("NUMBER", "2")
+    (history,) = run_task(scenario(body, "attempts_max=1, success=(101,)"), ["resumers:2"])
+    assert ends(history) == [f"1 {end}"]
+    assert history.completed == (end == "exit 101")
+
+
+def test_a_twin_succeeds_by_the_codes_of_the_scenario(run_task: RunTask) -> None:
+    """The attempt ends with the code of the one of the two that claims success."""
+    body = "mine = first(); charge(1) if mine else None; sys.exit(0 if mine else 101)"
+    source = scenario(body, "attempts_max=1, success=(101, 102)")
+    (history,) = run_task(source, ["twin@payments.charge#1.applied"])
+    assert (ends(history), history.completed) == (["1 exit 101"], True)
+
+
 def test_commands_are_multiplied_too(run_task: RunTask) -> None:
     """Any program; and the attempt after that is one process again."""
     wait = "echo x >> begun; while [ $(wc -l < begun) -lt 3 ]; do :; done; echo here; exit 1"

@@ -377,6 +377,32 @@ def test_a_refusal_after_a_kill_alone_may_be_over_at_the_next_resume(run_task: R
     assert lives(3, "allowed") == (2, False)
 
 
+@pytest.mark.parametrize(("code", "lives"), [(101, 1), (0, 1), (7, 2)])
+def test_a_task_has_succeeded_where_its_exit_code_says_so(
+    run_task: RunTask, code: int, lives: int
+) -> None:
+    """Each code that the scenario names is success; after any other one it is resumed, as often as
+    it says.
+    """
+    spec = CommandSpec(command=("sh", "-c", f"exit {code}"), success=(0, 101), attempts_max=2)
+    (history,) = run_task(spec, ["none"])
+    assert (len(history.attempts), history.completed) == (lives, code != 7)
+    (history,) = run_task(CommandSpec(command=("sh", "-c", "exit 101")), ["none"])
+    assert (len(history.attempts), history.completed) == (4, False)
+
+
+def test_effects_that_are_ignored_are_booked_and_not_judged(run_task: RunTask) -> None:
+    """They stand in the history, marked; no request wants them, and no checker sees them."""
+    ignoring = 'scenario = Scenario(ignore=("pay*.charge",), task='
+    (history,) = run_task(CHARGER.replace("scenario = Scenario(task=", ignoring), ["none"])
+    booked = [body for _, body in history.of(EffectApplied)]
+    assert booked
+    assert all(body.ignored for body in booked)
+    assert history.ignored == {"payments.charge": len(booked)}
+    assert not history.effects
+    assert all(body.ignored and body.wants is None for _, body in history.requests)
+
+
 def test_effects_of_a_request_in_flight_at_the_kill_are_booked_before_the_resume(
     run_task: RunTask,
 ) -> None:
