@@ -49,6 +49,7 @@ from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
 from chaoskit.checkers.comparison import counted
 from chaoskit.explore.classes import representatives
+from chaoskit.explore.completion import with_records
 from chaoskit.explore.plan import (
     next_wave,
     noted,
@@ -224,6 +225,7 @@ class _Campaign:
         later, norm = _histories(done.results), (*self._store.norm(), *_histories(done.norm))
         scenario = load(self._options.target).scenario
         fresh = expect(first, second, scenario, *later, norm=norm)
+        fresh = with_records(fresh, (first, second))
         fresh = msgspec.structs.replace(fresh, varying=expectation.varying)
         if fresh.volatile != expectation.volatile or fresh.problems:
             self._store.put_survey(first, second, fresh, norm)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from chaoskit.explore.names import varying
+from chaoskit.explore.completion import with_records
+from chaoskit.explore.names import renamed, varying
 from chaoskit.explore.survey import expect
 from chaoskit.model.declared import Declared, declared, differences
 from chaoskit.model.errors import ScenarioError
@@ -49,9 +50,10 @@ def survey_of(
     expectation = expect(first, second, loaded.scenario, *later, norm=norm)
     wanted = (*declared(loaded.scenario.expect), *expected)
     otherwise = tuple(differences(wanted, expectation.effects))
+    names = varying(runs)
     expectation = msgspec.structs.replace(
-        expectation,
-        varying=varying(runs),
+        with_records(expectation, [renamed(run, names) for run in runs]),
+        varying=names,
         problems=(*expectation.problems, *otherwise),
     )
     if not any(_failed(history) for history in norm or runs):

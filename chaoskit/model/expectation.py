@@ -19,6 +19,19 @@ class Terms(msgspec.Struct, frozen=True):
     finding: str = "stale_world"
 
 
+class Recorded(msgspec.Struct, frozen=True):
+    """A step that an undisturbed run has recorded.
+
+    ``number``: of its request for an effect in the run, from 1 on. ``by``: the call that did.
+    ``last``: no other one follows.
+    """
+
+    number: int
+    identity: Identity
+    by: str
+    last: bool = False
+
+
 class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     """What the trials of a campaign are measured against.
 
@@ -33,6 +46,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     ``record_first`` says that the task changes its own files before its first effect and between
     the others, and not after the last one: what it knows of an effect it had written before.
     ``unsynced`` are the effects before or after which it leaves something written without a sync.
+    ``recorded``: by point, in text form, the step whose record is there when the first attempt
+    comes to it; the step is complete then.
     ``changes`` are the scenario's, by name. ``refusals``: `Scenario.refusals`. ``varying``: names
     of files that differ from run to run, with ``*`` for what differs. ``problems`` says in
     sentences why the survey does not repeat; empty when it does.
@@ -49,6 +64,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     early: tuple[Identity, ...] = ()
     record_first: bool = False
     unsynced: tuple[Identity, ...] = ()
+    recorded: dict[str, Recorded] = {}
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
     rules: str = ""
@@ -84,6 +100,11 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
             if known == identity:
                 return effect
         return None
+
+    @property
+    def judges_the_last_step(self) -> bool:
+        """Whether some point is known at which the last step is complete."""
+        return any(step.last for step in self.recorded.values())
 
     @property
     def evidence(self) -> bool:

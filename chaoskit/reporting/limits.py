@@ -183,6 +183,12 @@ def _of_the_task(store: Store, options: Options, expectation: Expectation) -> It
             "redone steps: requests overlap, so that a successor proves nothing; report steps "
             "with probe.step"
         )
+    elif expectation.order and not expectation.steps and not expectation.judges_the_last_step:
+        yield (
+            f"whether the last step, {expectation.order[-1].operation}, is run again once it is "
+            "complete: no call is known that records it (--recorded names the file that does; or "
+            "report steps with probe.step)"
+        )
     if options.target.command is None and store.get("forked"):
         yield (
             "another hash seed in the resume: attempts of a Python function are forks of one "
