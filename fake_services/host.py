@@ -103,8 +103,13 @@ class HttpService:
             timer.cancel()
             answer(None)
 
-    def handle(self, request: HttpRequest, answer: Answer) -> None:
-        """Take one request through its windows; ``answer`` is called once, now or later."""
+    def handle(
+        self, request: HttpRequest, answer: Answer, sender_lives: Callable[[], bool]
+    ) -> None:
+        """Take one request through its windows; ``answer`` is called once, now or later.
+
+        ``sender_lives``: whether the other end of the connection is open when it is called.
+        """
         assert self._observer is not None
         call = self._core.understand(request)
         fence = Fence.of(request.headers)
@@ -116,6 +121,7 @@ class HttpService:
             token=fence.token,
             early=request.early,
             later=lambda: self._land(request),
+            sender_lives=sender_lives,
         )
         number = self._observer.received(info)
         if number is None:

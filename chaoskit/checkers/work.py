@@ -18,7 +18,7 @@ from itertools import pairwise
 from chaoskit.model.actions import Kill, KillLeader, Stop
 from chaoskit.model.effects import Identity
 from chaoskit.model.events import RequestReceived
-from chaoskit.model.expectation import Expectation
+from chaoskit.model.expectation import Expectation, FileRecord
 from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_fault
 
@@ -145,13 +145,47 @@ def _completed_requests(history: History, expectation: Expectation) -> list[Work
         answered = history.replies[body.request][0]
         if proof is not None and proof[0] == body.attempt and proof[1] > answered:
             done.append(_work(index, body, expectation))
-    known = {work.index for work in done}
-    recorded = _recorded_requests(history, expectation)
-    return sorted([*done, *(w for w in recorded if w.index not in known)], key=_at)
+    found = {work.index: work for work in (*_left_behind(history, expectation), *done)}
+    found |= {work.index: work for work in _recorded_requests(history, expectation)}
+    return [found[index] for index in sorted(found)]
 
 
-def _at(work: Work) -> int:
-    return work.index
+def _left_behind(history: History, expectation: Expectation) -> Iterator[Work]:
+    """The requests of which an attempt left a record behind that is known as such: a file that the
+    scenario names, or that a child of the task has written, which outlived it.
+    """
+    outlived = {
+        ended.attempt
+        for _, ended in history.attempts
+        if not ended.leftovers
+        and any(
+            body.attempt == ended.attempt and body.fault.startswith(f"{KillLeader()}@")
+            for _, body in history.landed
+        )
+    }
+    asked = [
+        _work(index, body, expectation)
+        for index, body in history.requests
+        if body.wants is not None and _answered_well(body, history)
+    ]
+    for work in asked:
+        if work.attempt in outlived and work.identity in expectation.by_children:
+            yield replace(work, by="its child, which outlived it and ended,")
+    whole: set[str] = set()
+    for attempt, sizes in history.records.items():
+        for file in expectation.files:
+            if file.file not in whole and sizes.get(file.file, -1) >= file.bytes:
+                whole.add(file.file)
+                yield from _recorded_in(file, [work for work in asked if work.attempt <= attempt])
+
+
+def _recorded_in(file: FileRecord, asked: Sequence[Work]) -> Iterator[Work]:
+    """The requests that a file says are complete: of those of each step the last ones."""
+    left = Counter(file.steps)
+    for work in reversed(asked):
+        if work.identity is not None and left[work.identity]:
+            left[work.identity] -= 1
+            yield replace(work, by=file.file)
 
 
 def _recorded_requests(history: History, expectation: Expectation) -> Iterator[Work]:

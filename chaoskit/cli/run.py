@@ -131,6 +131,12 @@ def in_flight_of(text: str) -> tuple[Lateness, ...]:
     help="Files that must end as an undisturbed run leaves them: *.csv, ~/.job/done, /tmp/x.",
 )
 @click.option(
+    "--recorded",
+    multiple=True,
+    metavar="GLOB",
+    help="Files that each record a completed step, as in done-*: what they record is not redone.",
+)
+@click.option(
     "--contract",
     default="",
     metavar="RULES",
@@ -324,7 +330,7 @@ def _target(command: object, given: dict[str, object]) -> Target:
             raise UsageError("give a SCENARIO file, or a command after --")
         for name in (
             *("services", "resume", "control", "env", "outputs", "contract", "behaviours"),
-            *("tables", "allow", "clean"),
+            *("recorded", "tables", "allow", "clean"),
         ):
             if given[name]:
                 raise UsageError(f"--{name} goes with a command after --, not with a scenario file")
@@ -341,6 +347,7 @@ def _target(command: object, given: dict[str, object]) -> Target:
         env=dict(pair(text, "--env") for text in _texts(given["env"])),
         services=tuple(filter(None, str(given["services"]).split(","))),
         outputs=tuple(_texts(given["outputs"])),
+        recorded=tuple(_texts(given["recorded"])),
         contract=dict(
             pair(p.strip(), "--contract") for p in str(given["contract"]).split(",") if p
         ),

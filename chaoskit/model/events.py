@@ -163,6 +163,13 @@ class AttemptEnded(msgspec.Struct, frozen=True, tag="attempt-ended", kw_only=Tru
     output_tail: str = ""
 
 
+class RecordsFound(msgspec.Struct, frozen=True, tag="records"):
+    """The files that record completed steps, as an attempt left them: their sizes in bytes."""
+
+    attempt: int
+    files: dict[str, int]
+
+
 class StateObserved(msgspec.Struct, frozen=True, tag="state"):
     """SHA-256 of each declared output at the end of the trial, by path in the work folder."""
 
@@ -182,6 +189,7 @@ Body = (
     | FaultLanded
     | EventsLeftOut
     | AttemptEnded
+    | RecordsFound
     | StateObserved
 )
 

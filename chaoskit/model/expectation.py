@@ -32,6 +32,14 @@ class Recorded(msgspec.Struct, frozen=True):
     last: bool = False
 
 
+class FileRecord(msgspec.Struct, frozen=True):
+    """A file that records that ``steps`` are complete, once it has ``bytes`` or more."""
+
+    file: str
+    bytes: int
+    steps: tuple[Identity, ...]
+
+
 class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     """What the trials of a campaign are measured against.
 
@@ -47,7 +55,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     the others, and not after the last one: what it knows of an effect it had written before.
     ``unsynced`` are the effects before or after which it leaves something written without a sync.
     ``recorded``: by point, in text form, the step whose record is there when the first attempt
-    comes to it; the step is complete then.
+    comes to it; the step is complete then. ``files``: those that `Scenario.recorded` names.
+    ``by_children``: the steps of which a child of the task writes the record, in a file of its own.
     ``changes`` are the scenario's, by name. ``refusals``: `Scenario.refusals`. ``varying``: names
     of files that differ from run to run, with ``*`` for what differs. ``problems`` says in
     sentences why the survey does not repeat; empty when it does.
@@ -65,6 +74,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     record_first: bool = False
     unsynced: tuple[Identity, ...] = ()
     recorded: dict[str, Recorded] = {}
+    files: tuple[FileRecord, ...] = ()
+    by_children: tuple[Identity, ...] = ()
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
     rules: str = ""
@@ -103,8 +114,11 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
 
     @property
     def judges_the_last_step(self) -> bool:
-        """Whether some point is known at which the last step is complete."""
-        return any(step.last for step in self.recorded.values())
+        """Whether it is known by what the last step is complete."""
+        if any(step.last for step in self.recorded.values()):
+            return True
+        known = (*self.by_children, *(step for file in self.files for step in file.steps))
+        return bool(self.order) and self.order[-1] in known
 
     @property
     def evidence(self) -> bool:

@@ -39,6 +39,7 @@ class Scenario:
         outputs: glob patterns of files; what they match must end up as it does in an undisturbed
             run. They are relative to the folder in which the task runs, or begin with ``~/``,
             ``/`` or ``state:`` (the work folder).
+        recorded: glob patterns of files, as for ``outputs``: each records that a step is complete.
         tables: SQL that makes the database's tables, so that each row is booked as it is written.
         contract: per operation pattern, how often an effect may happen; exactly once by default.
         identity: per operation, the fields that make an effect the same business fact; by default
@@ -78,6 +79,7 @@ class Scenario:
     inputs: Callable[[int], object] | None = None
     prepare: Callable[[Path, int], None] | None = None
     outputs: Sequence[str] = ()
+    recorded: Sequence[str] = ()
     tables: str = ""
     contract: Mapping[str, str] = field(default_factory=dict)
     identity: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -119,13 +121,12 @@ class Scenario:
         found.extend(
             f"{name}= takes a sequence of texts, not one text"
             for name in (
-                *("command", "resume", "services", "outputs", "redo", "settled", "control"),
-                *("behaviours", "schedules", "finds", "cases", "checkpoints", "allow"),
+                *("command", "resume", "services", "outputs", "recorded", "redo", "settled"),
+                *("control", "behaviours", "schedules", "finds", "cases", "checkpoints", "allow"),
             )
             if isinstance(getattr(self, name), str)
         )
-        if not isinstance(self.outputs, str):
-            found.extend(filter(None, map(_unmatchable, self.outputs)))
+        found.extend(self._problems_of_patterns())
         if not isinstance(self.schedules, str):
             found.extend(filter(None, map(_unreadable, self.schedules)))
         found.extend(
@@ -144,6 +145,12 @@ class Scenario:
         if self.tables and not {"database", "postgres"} & set(self.services):
             found.append('tables= goes with services=("database", …)')
         return found
+
+    def _problems_of_patterns(self) -> Iterator[str]:
+        for name in ("outputs", "recorded"):
+            patterns = getattr(self, name)
+            if not isinstance(patterns, str):
+                yield from filter(None, (_unmatchable(name, text) for text in patterns))
 
     def _problems_of_expect(self) -> Iterator[str]:
         given: object = self.expect  # a tuple of kinds, in scenarios from before
@@ -171,13 +178,13 @@ class Scenario:
 _REACHED = re.compile(r"[/@].+|[^/@:\s]+:(\*|[0-9]{1,5})|\[[0-9a-fA-F:.]+\]:(\*|[0-9]{1,5})")
 
 
-def _unmatchable(pattern: str) -> str:
+def _unmatchable(name: str, pattern: str) -> str:
     """What is wrong with a pattern of files; nothing where it can match some."""
     _, below = split_pattern(pattern)
     try:
         next(Path("/dev/null").glob(below), None)
     except (ValueError, IndexError):
-        return f"outputs= takes glob patterns of files, not {pattern!r}"
+        return f"{name}= takes glob patterns of files, not {pattern!r}"
     return ""
 
 

@@ -33,6 +33,7 @@ class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     outputs: tuple[str, ...] = ()
     contract: dict[str, str] = {}
     behaviours: tuple[str, ...] = ()
+    recorded: tuple[str, ...] = ()
     tables: str = ""
     allow: tuple[str, ...] = ()
     timeout_s: float | None = None

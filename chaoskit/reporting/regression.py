@@ -209,6 +209,7 @@ def _command(token: ReplayToken) -> str:
     for option, values in (
         ("--env", [f"{name}={value}" for name, value in spec.env.items()]),
         ("--outputs", spec.outputs),
+        ("--recorded", spec.recorded),
         ("--behaviour", spec.behaviours),
     ):
         for value in values:
@@ -229,7 +230,7 @@ def _target(target: Target, folder: Path) -> str:
 
 
 _PLAIN = (
-    *("services", "outputs", "contract", "behaviours", "allow", "tables", "timeout_s"),
+    *("services", "outputs", "recorded", "contract", "behaviours", "allow", "tables", "timeout_s"),
     *("typed", "clean"),
 )
 """Parts of a command's target that stand in a test as they are."""
@@ -253,20 +254,7 @@ def _spec(spec: CommandSpec, folder: Path) -> str:
         parts.append(f"resume={_words(spec.resume, folder, secrets)}")
     if env:
         parts.append(f"env={{{', '.join(env)}}}")
-    parts += [
-        f"{name}={value!r}"
-        for name in (
-            "services",
-            "outputs",
-            "contract",
-            "behaviours",
-            "tables",
-            "timeout_s",
-            "typed",
-            "clean",
-        )
-        if (value := getattr(spec, name))
-    ]
+    parts += [f"{name}={value!r}" for name in _PLAIN if (value := getattr(spec, name))]
     inner = "".join(f"\n                {part}," for part in parts)
     return f"CommandSpec({inner}\n            )"
 

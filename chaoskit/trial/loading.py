@@ -104,6 +104,7 @@ def load(target: Target, take: int | None = None) -> Loaded:
             outputs=spec.outputs,
             contract=spec.contract,
             behaviours=spec.behaviours,
+            recorded=spec.recorded,
             tables=spec.tables,
             allow=spec.allow,
             timeout_s=spec.timeout_s,

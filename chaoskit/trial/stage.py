@@ -302,8 +302,14 @@ class Stage:
 
     def outputs(self) -> dict[str, str]:
         """The digests of the files that must end up alike."""
-        user = self.variables().get("HOME") or os.path.expanduser("~")
-        return self.workspace.digests(self.scenario.outputs, user)
+        return self.workspace.digests(self.scenario.outputs, self._user())
+
+    def records(self) -> dict[str, int]:
+        """The sizes of the files that record completed steps."""
+        return self.workspace.sizes(self.scenario.recorded, self._user())
+
+    def _user(self) -> str:
+        return self.variables().get("HOME") or os.path.expanduser("~")
 
     def _homes(self) -> dict[str, str]:
         """Without a view, where programs keep their own files: in the work folder, too."""

@@ -201,6 +201,7 @@ class Supervisor:
         state.collect(attempt)
         killed = AttemptEnded(attempt=attempt, how="killed", code=int(signal.SIGKILL), seconds=0.0)
         state.recorder.add(killed)
+        state.find_records(attempt)
         return state
 
     async def locate(self, points: Iterable[Point]) -> dict[Point, Location]:
