@@ -32,6 +32,7 @@ ORDINARY = {
     *("half_applied", "bound_by_arrival", "whole_file_hash", "stale_approval", "stale_lock"),
     *("coarse_key", "cancel_forgotten", "late_notice", "done_before_the_end", "left_behind"),
     *("no_checkpoint", "options_forgotten", "forty_calls", "one_owner", "looks_again", "fenced"),
+    *("rolled_back", "goes_on_in_the_file"),
     *("last_one_again", "asked_twice", "exit_file_unread", "marker_unread", "marker_read"),
     *("code_by_step", "cancel_lasts", "log_with_an_end", "ordered_notices", "poison_stops"),
 }
@@ -39,7 +40,14 @@ ORDINARY = {
 ``make exhaustive``."""
 
 
-TRACED = {"last_one_again", "marker_unread", "marker_read", "exit_file_unread"}
+TRACED = {
+    "last_one_again",
+    "marker_unread",
+    "marker_read",
+    "exit_file_unread",
+    "rolled_back",
+    "goes_on_in_the_file",
+}
 """What is known of them follows from their system calls."""
 
 

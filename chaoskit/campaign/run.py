@@ -50,6 +50,7 @@ from chaoskit.checkers.check import judge
 from chaoskit.checkers.comparison import counted
 from chaoskit.explore.classes import representatives
 from chaoskit.explore.completion import with_records
+from chaoskit.explore.file_work import with_file_work
 from chaoskit.explore.plan import (
     next_wave,
     noted,
@@ -226,6 +227,7 @@ class _Campaign:
         scenario = load(self._options.target).scenario
         fresh = expect(first, second, scenario, *later, norm=norm)
         fresh = with_records(fresh, (first, second))
+        fresh = with_file_work(fresh, (first, second), scenario.recorded)
         fresh = msgspec.structs.replace(fresh, varying=expectation.varying)
         if fresh.volatile != expectation.volatile or fresh.problems:
             self._store.put_survey(first, second, fresh, norm)
@@ -453,8 +455,7 @@ class _Campaign:
         )
 
     def _settings(self, wave: int = 0) -> jobs.Settings:
-        varying = self._expectation.varying if self._expectation is not None else ()
-        return jobs.settings_of(self._options, wave, varying)
+        return jobs.settings_of(self._options, wave, self._expectation)
 
     def _further(self, number: int) -> list[History]:
         """So many undisturbed runs, besides those of the survey."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from chaoskit.explore.completion import with_records
+from chaoskit.explore.file_work import with_file_work
 from chaoskit.explore.names import renamed, varying
 from chaoskit.explore.survey import expect
 from chaoskit.model.declared import Declared, declared, differences
@@ -51,8 +52,9 @@ def survey_of(
     wanted = (*declared(loaded.scenario.expect), *expected)
     otherwise = tuple(differences(wanted, expectation.effects))
     names = varying(runs)
+    named = [renamed(run, names) for run in runs]
     expectation = msgspec.structs.replace(
-        with_records(expectation, [renamed(run, names) for run in runs]),
+        with_file_work(with_records(expectation, named), named, loaded.scenario.recorded),
         varying=names,
         problems=(*expectation.problems, *otherwise),
     )

@@ -2,9 +2,10 @@
 show them.
 
 Where the task reports its steps, they are the measure; elsewhere each request for an effect is a
-step. A reported step is complete once it was recorded; in a task that records nothing, and for
-requests, once its successor has started; or once the task has recorded it, as far as its calls in
-an undisturbed run show that (`chaoskit.explore.completion`).
+step, and in a task that does nothing but write files, what it writes to one until the next record
+(`chaoskit.model.file_work`). A reported step is complete once it was recorded; in a task that
+records nothing, and for requests, once its successor has started; or once the task has recorded it,
+as far as its calls in an undisturbed run show that (`chaoskit.explore.completion`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from chaoskit.model.actions import Kill, KillLeader, Stop
 from chaoskit.model.effects import Identity
 from chaoskit.model.events import RequestReceived
 from chaoskit.model.expectation import Expectation, FileRecord
+from chaoskit.model.file_work import FileWork, pieces_of
 from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_fault
 
@@ -69,6 +71,9 @@ def pieces(history: History, expectation: Expectation) -> Pieces:
     if history.steps:
         begun, done = _begun_steps(history), _completed_steps(history)
         allowed: Mapping[Which, int] = Counter(expectation.steps)
+    elif expectation.file_work is not None:
+        begun, done = _work_on_files(history, expectation.file_work)
+        allowed = Counter(expectation.file_work.steps)
     else:
         begun, done = (
             _begun_requests(history, expectation),
@@ -107,6 +112,15 @@ def _completed_steps(history: History) -> list[Work]:
         for work in begun
         if last[work.attempt].index > work.index and last[work.attempt].name != work.name
     ]
+
+
+def _work_on_files(history: History, work: FileWork) -> tuple[list[Work], list[Work]]:
+    """What was begun, and what is complete. What damage or a loss of power took away is not."""
+    pieces = pieces_of(history, work)
+    begun = [Work(piece.attempt, piece.output, piece.index) for piece in pieces]
+    kept = history.only_interrupted
+    done = [Work(p.attempt, p.output, p.index, by=p.by) for p in pieces if p.complete and kept]
+    return begun, done
 
 
 def _begun_requests(history: History, expectation: Expectation) -> list[Work]:

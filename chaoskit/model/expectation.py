@@ -9,6 +9,7 @@ import msgspec
 
 from chaoskit.model.contract import Contract
 from chaoskit.model.effects import Effect, Identity, identity_of
+from chaoskit.model.file_work import FileWork
 
 
 class Terms(msgspec.Struct, frozen=True):
@@ -57,6 +58,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     ``recorded``: by point, in text form, the step whose record is there when the first attempt
     comes to it; the step is complete then. ``files``: those that `Scenario.recorded` names.
     ``by_children``: the steps of which a child of the task writes the record, in a file of its own.
+    ``file_work``: of a task that does nothing else, what its files are for; None: not known.
     ``changes`` are the scenario's, by name. ``refusals``: `Scenario.refusals`. ``varying``: names
     of files that differ from run to run, with ``*`` for what differs. ``problems`` says in
     sentences why the survey does not repeat; empty when it does.
@@ -76,6 +78,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     recorded: dict[str, Recorded] = {}
     files: tuple[FileRecord, ...] = ()
     by_children: tuple[Identity, ...] = ()
+    file_work: FileWork | None = None
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
     rules: str = ""

@@ -189,6 +189,13 @@ def _of_the_task(store: Store, options: Options, expectation: Expectation) -> It
             "complete: no call is known that records it (--recorded names the file that does; or "
             "report steps with probe.step)"
         )
+    elif expectation.digests and not (
+        expectation.order or expectation.steps or expectation.file_work
+    ):
+        yield (
+            "whether finished files are written again: no record between them is known "
+            "(--recorded names the files that record what is done; or report steps with probe.step)"
+        )
     if options.target.command is None and store.get("forked"):
         yield (
             "another hash seed in the resume: attempts of a Python function are forks of one "
