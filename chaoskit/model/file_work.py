@@ -7,13 +7,13 @@ recorded it and goes on: it begins the next one, or ends by itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 import msgspec
 
-from chaoskit.model.events import AttemptEnded, CallSeen
+from chaoskit.model.events import CallSeen
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, parse_point
 
@@ -43,7 +43,7 @@ class FileWork(msgspec.Struct, frozen=True):
     steps: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Piece:
     """What an attempt writes to one output until the next record.
 
@@ -84,46 +84,35 @@ def change_of(seen: CallSeen) -> Change | None:
 
 def pieces_of(history: History, work: FileWork) -> list[Piece]:
     """The steps that each attempt began, in the order in which it did."""
-    readers: dict[int, _Reader] = {}
-    found: list[Piece] = []
-    for event in history.events:
-        body = event.body
-        if isinstance(body, CallSeen):
-            reader = readers.setdefault(body.attempt, _Reader(work, body.attempt))
-            found += reader.take(body, event.index)
-        elif isinstance(body, AttemptEnded) and body.how == "exit" and body.attempt in readers:
-            readers[body.attempt].goes_on()
-    return found
+    calls: dict[int, list[tuple[int, Change]]] = {}
+    for index, seen in history.of(CallSeen):
+        if (change := change_of(seen)) is not None:
+            calls.setdefault(seen.attempt, []).append((index, change))
+    ended = {body.attempt for _, body in history.attempts if body.how == "exit"}
+    found = [
+        piece
+        for attempt, changes in calls.items()
+        for piece in _of_attempt(attempt, changes, work, ended=attempt in ended)
+    ]
+    return sorted(found, key=lambda piece: piece.index)
 
 
-@dataclass(slots=True)
-class _Reader:
-    """Reads the calls of one attempt. ``_open`` are the pieces that are not complete."""
-
-    work: FileWork
-    attempt: int
-    _open: dict[str, Piece] = field(default_factory=dict)
-
-    def take(self, seen: CallSeen, index: int) -> Iterator[Piece]:
-        """A call that is about to be made, and the piece that it begins, if any."""
-        change = change_of(seen)
-        if change is None:
-            return
-        name, point = change.file, change.call
-        output = name in self.work.outputs
-        if output or sort_of(name) in self.work.beside:
-            self.goes_on()
-        if output and point.call in MOVES:
-            if name not in self._open:
-                self._open[name] = Piece(self.attempt, name, index)
-                yield self._open[name]
-        elif not output and sort_of(name) in self.work.records and point.call in RECORDS:
-            for piece in self._open.values():
-                piece.by = str(point)
-
-    def goes_on(self) -> None:
-        """Whatever was recorded is complete."""
-        for name, piece in list(self._open.items()):
-            if piece.by:
-                piece.complete = True
-                del self._open[name]
+def _of_attempt(
+    attempt: int, changes: Sequence[tuple[int, Change]], work: FileWork, *, ended: bool
+) -> Iterator[Piece]:
+    """The steps of one attempt, the complete ones first. A call is told of before it is made: that
+    it was, the next one shows.
+    """
+    begun: dict[str, tuple[int, str]] = {}
+    for index, change in changes:
+        output, call = change.file in work.outputs, change.call
+        if output or sort_of(change.file) in work.beside:
+            recorded = [name for name, (_, by) in begun.items() if by]
+            for name in recorded:
+                yield Piece(attempt, name, *begun.pop(name), complete=True)
+        if output and call.call in MOVES:
+            begun.setdefault(change.file, (index, ""))
+        elif not output and sort_of(change.file) in work.records and call.call in RECORDS:
+            begun = {name: (first, str(call)) for name, (first, _) in begun.items()}
+    for name, (index, by) in begun.items():
+        yield Piece(attempt, name, index, by, complete=ended and bool(by))
