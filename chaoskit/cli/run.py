@@ -102,7 +102,11 @@ def in_flight_of(text: str) -> tuple[Lateness, ...]:
     epilog="Exit codes: 0 valid, 1 findings, 2 usage, 3 chaoskit itself failed, 4 unknown.",
 )
 @click.argument("scenario", required=False)
-@click.option("--services", default="", help="Fake services, as in payments,email,database.")
+@click.option(
+    "--services",
+    default="",
+    help="Fake services, as in payments,email,database; payments:eu,payments:us are two of a kind.",
+)
 @click.option("--resume", "resume", default="", help="The command line that resumes the task.")
 @click.option(
     "--control",

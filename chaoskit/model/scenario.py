@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from chaoskit.model.changes import Change
 from chaoskit.model.declared import declared
 from chaoskit.model.errors import ScenarioError, UsageError
+from chaoskit.model.instances import Instance, parse_instance, spread_all, spread_keys
 from chaoskit.model.patterns import split_pattern
 from chaoskit.model.points import NAME
 from chaoskit.model.schedule import parse_schedule
@@ -33,6 +34,8 @@ class Scenario:
         resume: the command for every attempt after the first; the same one by default.
         env: further environment variables, with the same placeholders.
         services: names of fake services ("payments", "email", "database" or "postgres", "jobs").
+            "payments:eu" is one under a name of its own, so that there can be two: ``{eu.url}``,
+            ``eu.charge``. What is said of ``payments.charge`` holds for each of them.
         inputs: makes the task's inputs, any JSON value, from the seed; written to a file that
             ``CHAOSKIT_INPUTS`` names.
         prepare: fills the work folder before the first attempt: ``prepare(folder, seed)``.
@@ -108,6 +111,33 @@ class Scenario:
         control = () if callable(self.control) else self.control
         return tuple(filter(None, (self.command, self.resume, control)))
 
+    @property
+    def instances(self) -> tuple[Instance, ...]:
+        """The services, in their order, with the names that they have in this run."""
+        return tuple(map(parse_instance, self.services))
+
+    @property
+    def service_names(self) -> tuple[str, ...]:
+        """The names that the services have in this run, in their order."""
+        return tuple(one.name for one in self.instances)
+
+    def for_instances(self) -> Scenario:
+        """The same, with what it says of a kind of service said of each instance of that kind."""
+        among = self.instances
+        if all(one.name == one.kind for one in among):
+            return self
+        return replace(
+            self,
+            contract=spread_keys(self.contract, among),
+            identity=spread_keys(self.identity, among),
+            redo=tuple(dict.fromkeys((*self.redo, *spread_all(self.redo, among)))),
+            settled=spread_all(self.settled, among),
+            changes={
+                name: replace(change, matters=spread_all(change.matters, among))
+                for name, change in self.changes.items()
+            },
+        )
+
     def _problems(self) -> list[str]:
         found = []
         if (self.task is None) == (not self.command):
@@ -141,9 +171,17 @@ class Scenario:
         if self.timeout_s is not None and self.timeout_s <= 0:
             found.append("timeout_s= is more than 0")
         found.extend(self._problems_of_changes())
-        if self.tables and not {"database", "postgres"} & set(self.services):
-            found.append('tables= goes with services=("database", …)')
+        found.extend(self._problems_of_services())
         return found
+
+    def _problems_of_services(self) -> Iterator[str]:
+        try:
+            kinds = set() if isinstance(self.services, str) else {i.kind for i in self.instances}
+        except UsageError as wrong:
+            yield f"services=: {wrong}"
+            return
+        if self.tables and not {"database", "postgres"} & kinds:
+            yield 'tables= goes with services=("database", …)'
 
     def _problems_of_expect(self) -> Iterator[str]:
         given: object = self.expect  # a tuple of kinds, in scenarios from before

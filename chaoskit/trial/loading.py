@@ -110,7 +110,10 @@ def load(target: Target, take: int | None = None) -> Loaded:
         )
         here = Path.cwd()
         return Loaded(
-            scenario, target, None, DEFAULT_NAME, here, take, typed=spec.typed, clean=spec.clean
+            scenario.for_instances(),
+            *(target, None, DEFAULT_NAME, here, take),
+            typed=spec.typed,
+            clean=spec.clean,
         )
     path, _, name = target.scenario.partition(":")
     return replace(_from_file(target, Path(path), name or DEFAULT_NAME), take=take)
@@ -134,7 +137,7 @@ def _from_file(target: Target, path: Path, name: str) -> Loaded:
                 f"{_as_command(path)}"
             )
         raise unknown_name(f"scenario in {path}", name, known)
-    return Loaded(known[name], target, file, name, file.parent)
+    return Loaded(known[name].for_instances(), target, file, name, file.parent)
 
 
 def _no_file(path: Path) -> UsageError:

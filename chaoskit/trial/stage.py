@@ -88,8 +88,8 @@ class Stage:
 
     def _check_behaviours(self) -> None:
         for behaviour in self._behaviours:
-            if behaviour.service not in self.scenario.services:
-                raise unknown_name("service", behaviour.service, self.scenario.services)
+            if behaviour.service not in self.scenario.service_names:
+                raise unknown_name("service", behaviour.service, self.scenario.service_names)
 
     def _check_patterns(self) -> None:
         """Every pattern of the scenario must match something that its services can do.
@@ -179,7 +179,7 @@ class Stage:
             "CHAOSKIT_SEED": own["seed"],
             "CHAOSKIT_INPUTS": own["inputs"],
         }
-        return addresses(known, own, variables, service_names())
+        return addresses(known, own, variables, service_names(), self.scenario.instances)
 
     async def tear_down(self) -> None:
         """Stop and remove everything."""
