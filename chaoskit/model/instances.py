@@ -47,15 +47,15 @@ def spread(pattern: str, instances: Iterable[Instance]) -> tuple[str, ...]:
     """A pattern of operations, for each instance of the kind that it names.
 
     Args:
-        pattern: as in ``payments.charge`` or ``payments.*``.
+        pattern: as in ``payments.charge`` or ``payments.*``; or a kind alone.
         instances: those of the run.
 
     Returns:
         ``eu.charge`` and ``us.charge``; the pattern alone where it names no kind of the run.
     """
     kind, dot, rest = pattern.partition(".")
-    names = [one.name for one in instances if dot and one.kind == kind]
-    return tuple(f"{name}.{rest}" for name in names) or (pattern,)
+    names = [one.name for one in instances if one.kind == kind]
+    return tuple(f"{name}{dot}{rest}" for name in names) or (pattern,)
 
 
 def spread_all(patterns: Iterable[str], instances: Iterable[Instance]) -> tuple[str, ...]:

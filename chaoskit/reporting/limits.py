@@ -191,6 +191,8 @@ def _of_the_task(store: Store, options: Options, expectation: Expectation) -> It
     settled = store.get("settled")
     if settled and options.in_flight:
         yield f"late landing of {settled}: the scenario says that it relies on none"
+    if within := store.get("resumed_within"):
+        yield f"resumes later than {within} after an interruption: declared by resumed_within"
 
 
 def _of_the_campaign(store: Store, options: Options) -> Iterator[str]:

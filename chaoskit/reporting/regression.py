@@ -206,10 +206,12 @@ def _command(token: ReplayToken) -> str:
         return without_paths(shlex.join(["chaoskit", "run", target.scenario, *at]))
     options = ["--services", ",".join(spec.services)] if spec.services else []
     options += ["--resume", shlex.join(spec.resume)] if spec.resume else []
+    options += ["--resumed-within", spec.resumed_within] if spec.resumed_within else []
     for option, values in (
         ("--env", [f"{name}={value}" for name, value in spec.env.items()]),
         ("--outputs", spec.outputs),
         ("--behaviour", spec.behaviours),
+        ("--key-lifetime", [f"{name}={time}" for name, time in spec.key_lifetime.items()]),
     ):
         for value in values:
             options += [option, value]
@@ -230,7 +232,7 @@ def _target(target: Target, folder: Path) -> str:
 
 _PLAIN = (
     *("services", "outputs", "contract", "behaviours", "allow", "tables", "timeout_s"),
-    *("typed", "clean"),
+    *("typed", "clean", "key_lifetime", "resumed_within"),
 )
 """Parts of a command's target that stand in a test as they are."""
 
@@ -253,20 +255,7 @@ def _spec(spec: CommandSpec, folder: Path) -> str:
         parts.append(f"resume={_words(spec.resume, folder, secrets)}")
     if env:
         parts.append(f"env={{{', '.join(env)}}}")
-    parts += [
-        f"{name}={value!r}"
-        for name in (
-            "services",
-            "outputs",
-            "contract",
-            "behaviours",
-            "tables",
-            "timeout_s",
-            "typed",
-            "clean",
-        )
-        if (value := getattr(spec, name))
-    ]
+    parts += [f"{name}={value!r}" for name in _PLAIN if (value := getattr(spec, name))]
     inner = "".join(f"\n                {part}," for part in parts)
     return f"CommandSpec({inner}\n            )"
 

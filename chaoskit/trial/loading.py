@@ -107,6 +107,8 @@ def load(target: Target, take: int | None = None) -> Loaded:
             tables=spec.tables,
             allow=spec.allow,
             timeout_s=spec.timeout_s,
+            key_lifetime=spec.key_lifetime,
+            resumed_within=spec.resumed_within or None,
         )
         here = Path.cwd()
         return Loaded(
