@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 from chaoskit import __version__
+from chaoskit.explore.clocks import concerning, unmoved
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
 from chaoskit.model.secrets import without_secrets
@@ -112,8 +113,10 @@ def bug_report(exhibit: Exhibit) -> str:
     known = explanation(finding.kind)
     between = without_paths(exhibit.between)
     place = without_paths(exhibit.code)
+    clocks = unmoved(exhibit.history, token.resume_after_s)
+    concerns = concerning(finding.operation, plain(clocks))
     lines = [
-        f"# {words(finding.kind)}: {words(finding.operation)} after a kill and a resume",
+        f"# {words(finding.kind)}: {words(concerns)} after a kill and a resume",
         "",
         words(sentence(finding.kind)),
         "",
