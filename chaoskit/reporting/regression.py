@@ -254,8 +254,9 @@ def _spec(spec: CommandSpec, folder: Path) -> str:
         for name, value in spec.env.items()
     ]
     parts = [f"command={_words(spec.command, folder, secrets)}"]
-    if spec.resume:
-        parts.append(f"resume={_words(spec.resume, folder, secrets)}")
+    for name, line in (("resume", spec.resume), ("control", spec.control)):
+        if line:
+            parts.append(f"{name}={_words(line, folder, secrets)}")
     if env:
         parts.append(f"env={{{', '.join(env)}}}")
     parts += [f"{name}={value!r}" for name in _PLAIN if (value := getattr(spec, name))]

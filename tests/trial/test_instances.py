@@ -13,6 +13,7 @@ from chaoskit.model.scenario import Scenario
 from chaoskit.model.token import CommandSpec
 from chaoskit.trial.services import create_services, instances_of
 from fake_services.shown import Showing, repertoire_of
+from tests.fake_services.postgres_running import needs_postgres
 from tests.trial.conftest import RunTask
 from tests.trial.faulty import HEAD, ends
 
@@ -98,6 +99,28 @@ scenario = Scenario(
 """
     (history,) = run_task(HEAD + code, ["none"])
     assert [body.effect.operation for _, body in history.effects] == ["work.send", "books.t.insert"]
+
+
+COMMITS = """
+def main():
+    import psycopg
+    with psycopg.connect(os.environ["CHAOSKIT_ORDERS_URL"], autocommit=True) as client:
+        client.execute("INSERT INTO t VALUES (1)")
+
+
+scenario = Scenario(task=main, services=("postgres:orders", "database:books"), tables="CREATE TABLE t (a INT)")
+"""
+
+
+@needs_postgres
+def test_a_server_of_its_own_has_one_name_for_requests_and_rows(run_task: RunTask) -> None:
+    """An instance of postgres stands beside a database, and an outage of it is its own."""
+    done, refused = run_task(HEAD + COMMITS, ["none", "down:1@orders.connect#1"])
+    assert [body.effect.operation for _, body in done.effects] == ["orders.t.insert"]
+    assert {(body.service, body.operation) for _, body in done.requests} == {
+        ("orders", "statement")
+    }
+    assert len(refused.attempts) == 2
 
 
 @pytest.mark.parametrize("name", ["payments", "email", "jobs", "database"])
