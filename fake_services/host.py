@@ -19,7 +19,7 @@ from dataclasses import replace
 from chaoskit.model.behaviours import Behaviour
 from chaoskit.model.effects import Effect
 from chaoskit.model.errors import UsageError
-from chaoskit.model.hosting import Address, Observer, RequestInfo, ServiceSettings
+from chaoskit.model.hosting import Address, Keyed, Observer, RequestInfo, ServiceSettings
 from fake_services.conduct import Conduct, Fence, Refused, Treatment, postpones
 from fake_services.connections import Connections
 from fake_services.core import (
@@ -62,6 +62,8 @@ class HttpService:
         self._in_flight: Counter[str] = Counter()
         self._late: dict[int, tuple[asyncio.TimerHandle, Answer]] = {}
         self._port = 0
+        if isinstance(core, Keyed):
+            self.keep_keys = core.keep_keys
 
     async def start(self, observer: Observer, settings: ServiceSettings) -> Address:
         """Listen on loopback; see `Service.start`."""

@@ -32,7 +32,7 @@ from chaoskit.campaign.folder import discard, identity, open_campaign
 from chaoskit.campaign.judging import judge_again, judged
 from chaoskit.campaign.meetings import take_note
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.planning import check_only, first_schedules
+from chaoskit.campaign.planning import check_only, check_resumes, first_schedules
 from chaoskit.campaign.sharding import (
     CAMPAIGN,
     check_shard,
@@ -89,6 +89,7 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
     check_shard(options)
     check_only(options.only)
     loaded = load(options.target)
+    check_resumes(options, loaded.scenario)
     files = sources(loaded)
     key = identity(msgspec.json.encode(_essential(options)), files)
     slug = Path(without_secrets(options.target.label)).stem
@@ -99,6 +100,7 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
             if loaded.scenario.task is not None:
                 store.put("forked", "yes")
             store.put("settled", ", ".join(loaded.scenario.settled))
+            store.put("resumed_within", _in_words(loaded.scenario.resumed_within))
             if options.shard is not None:
                 whole = msgspec.structs.replace(_essential(options), shard=None)
                 store.put(CAMPAIGN, identity(msgspec.json.encode(whole), files))
@@ -118,6 +120,11 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
         finally:
             if own is not None:
                 own.shutdown()
+
+
+def _in_words(given: str | float | None) -> str:
+    """A duration as it was declared; empty where none was."""
+    return "" if given is None else given if isinstance(given, str) else f"{given:g} s"
 
 
 def _essential(options: Options) -> Options:

@@ -110,7 +110,10 @@ def soak_of(options: Options, first: History, known: Sequence[Point]) -> Soak:
     if options.power_loss:
         faults += power_cuts(first, POWER)
     scenario = load(options.target).scenario
-    kinds, ground = kinds_of(options, scenario), ground_of(scenario, first, known)
+    kinds, ground = (
+        kinds_of(options, scenario),
+        ground_of(scenario, first, known, options.resume_after_s),
+    )
     return Soak(
         points=known,
         faults=[*faults, *at_points(ground, kinds)],

@@ -94,6 +94,16 @@ class Clocked(Protocol):
 
 
 @runtime_checkable
+class Keyed(Protocol):
+    """What a service can do besides: it remembers idempotency keys, and forgets them."""
+
+    def keep_keys(self, seconds: float) -> None:
+        """Forget each key so long after its first use, by the service's own clock. A reset, and
+        going back to a saved world, do not change this.
+        """
+
+
+@runtime_checkable
 class Misbehaving(Protocol):
     """What a service can do besides: behave otherwise in the middle of a trial."""
 

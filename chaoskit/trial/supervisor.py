@@ -80,6 +80,7 @@ class Supervisor:
             UsageError: something that ``schedule`` names cannot be done here.
         """
         self._stage.circumstances.check(schedule)
+        self._stage.scenario.check_resumes(schedule, self.conduct.resume_after_s)
         return await self._run(1, schedule, await self._afresh(schedule))
 
     async def survey(self) -> tuple[History, History]:
