@@ -120,7 +120,11 @@ def _with_causes(findings: list[Finding], history: History) -> list[Finding]:
     restart = next((f for f in findings if f.kind == "silent_restart"), None)
     restarted = _attempt_of(restart, history) if restart is not None else 0
     stale = next((f for f in findings if f.kind == "stale_writer"), None)
-    redone = {_attempt_of(f, history): f for f in findings if f.kind == "redone_step"}
+    redone = {
+        _attempt_of(f, history): f
+        for f in findings
+        if f.kind == "redone_step" and not _by_itself(f, history)
+    }
 
     def cause(finding: Finding) -> str:
         again = finding.kind in {"duplicate_effect", "redone_step"}
@@ -142,6 +146,11 @@ def _attempt_of(finding: Finding, history: History) -> int:
         return 0
     body = history.events[finding.witness[-1]].body
     return int(getattr(body, "attempt", 0)) if not isinstance(body, EffectApplied) else body.attempt
+
+
+def _by_itself(redone: Finding, history: History) -> bool:
+    """Whether one attempt did it twice; what else it repeated has another reason."""
+    return len({getattr(history.events[i].body, "attempt", 0) for i in redone.witness}) == 1
 
 
 def _end(history: History) -> str:

@@ -14,8 +14,9 @@ import click
 from chaoskit.cli.starting import Starter, scenario_text, test_text
 from chaoskit.cli.words import command_words, pair
 from chaoskit.model.errors import UsageError
+from chaoskit.model.instances import file_of
 from chaoskit.reporting.files import write_text
-from chaoskit.trial.services import service_names, unknown_service
+from chaoskit.trial.services import instances_of
 
 EXAMPLE = "example"
 
@@ -58,7 +59,7 @@ def init(
             name=named,
             command=_moved(command, here),
             resume=_moved(resumed, here) if resumed else (),
-            services=chosen,
+            services=tuple(_found_from(here, name) for name in chosen),
             env=tuple(pair(text, "--env") for text in env),
         )
     for file, text in ((scenario, scenario_text(starter)), (test, test_text(named))):
@@ -72,11 +73,22 @@ def init(
 
 def _services(text: str) -> tuple[str, ...]:
     chosen = tuple(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))
-    known = service_names()
-    for name in chosen:
-        if name not in known:
-            raise unknown_service(name, known)
+    instances_of(chosen)
     return chosen
+
+
+def _found_from(here: Path, name: str) -> str:
+    """The name of a service; that of a file is relative to the scenario's folder.
+
+    Raises:
+        UsageError: there is no such file.
+    """
+    file = file_of(name)
+    if not file:
+        return name
+    if not os.path.isfile(file):
+        raise UsageError(f"there is no file {file} with a service: give its path from here")
+    return os.path.relpath(os.path.abspath(file), here) + name.removeprefix(file)
 
 
 def _name(given: str, command: Sequence[str] | None) -> str:

@@ -177,6 +177,13 @@ class AttemptEnded(msgspec.Struct, frozen=True, tag="attempt-ended", kw_only=Tru
         return self.how == "exit" and self.code in self.success
 
 
+class RecordsFound(msgspec.Struct, frozen=True, tag="records"):
+    """The files that record completed steps, as an attempt left them: their sizes in bytes."""
+
+    attempt: int
+    files: dict[str, int]
+
+
 class StateObserved(msgspec.Struct, frozen=True, tag="state"):
     """SHA-256 of each declared output at the end of the trial, by path in the work folder."""
 
@@ -196,6 +203,7 @@ Body = (
     | FaultLanded
     | EventsLeftOut
     | AttemptEnded
+    | RecordsFound
     | StateObserved
 )
 

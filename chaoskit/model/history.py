@@ -21,6 +21,7 @@ from chaoskit.model.events import (
     Event,
     EventsLeftOut,
     FaultLanded,
+    RecordsFound,
     ReplySent,
     RequestReceived,
     StateObserved,
@@ -124,6 +125,11 @@ class History:
         for _, body in self.of(StateObserved):
             return body.digests
         return {}
+
+    @cached_property
+    def records(self) -> dict[int, dict[str, int]]:
+        """By attempt, the files that record completed steps, with their sizes in bytes."""
+        return {body.attempt: body.files for _, body in self.of(RecordsFound)}
 
     @cached_property
     def left_out(self) -> EventsLeftOut | None:

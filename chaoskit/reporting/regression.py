@@ -21,8 +21,10 @@ from pathlib import Path
 import msgspec
 
 from chaoskit import __version__
+from chaoskit.explore.clocks import concerning, unmoved
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
+from chaoskit.model.instances import file_of
 from chaoskit.model.secrets import without_secrets
 from chaoskit.model.token import CommandSpec, ReplayToken, Target
 from chaoskit.reporting.clean import cleaned, names_secret, plain, without_credentials
@@ -30,7 +32,6 @@ from chaoskit.reporting.explanations import explanation, sentence
 from chaoskit.reporting.markdown import block, code, words
 from chaoskit.reporting.timeline import minimal, table, told
 from chaoskit.reporting.typed import options_of
-from chaoskit.trial.services import file_of
 
 WIDTH = 96
 
@@ -114,8 +115,10 @@ def bug_report(exhibit: Exhibit) -> str:
     known = explanation(finding.kind)
     between = without_paths(exhibit.between)
     place = without_paths(exhibit.code)
+    clocks = unmoved(exhibit.history, token.resume_after_s)
+    concerns = concerning(finding.operation, plain(clocks))
     lines = [
-        f"# {words(finding.kind)}: {words(finding.operation)} after a kill and a resume",
+        f"# {words(finding.kind)}: {words(concerns)} after a kill and a resume",
         "",
         words(sentence(finding.kind)),
         "",
@@ -220,8 +223,8 @@ def _target(target: Target, folder: Path) -> str:
 
 
 _PLAIN = (
-    *("outputs", "contract", "behaviours", "ignore", "allow", "tables", "timeout_s"),
-    *("attempts_max", "success", "typed", "clean"),
+    *("outputs", "recorded", "contract", "behaviours", "ignore", "allow", "tables", "timeout_s"),
+    *("attempts_max", "success", "typed", "clean", "key_lifetime", "resumed_within"),
 )
 """Parts of a command's target that stand in a test as they are."""
 

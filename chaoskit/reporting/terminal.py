@@ -77,14 +77,16 @@ def groups(findings: Sequence[ReportedFinding]) -> list[list[ReportedFinding]]:
 
 
 def causes(findings: Sequence[ReportedFinding]) -> list[list[ReportedFinding]]:
-    """The `groups` in their order, each by diagnosis, those of the most trials first."""
+    """The `groups` in their order, each by diagnosis and by whose clocks had advanced, those of the
+    most trials first.
+    """
     found: list[list[ReportedFinding]] = []
     for group in groups(findings):
-        by_diagnosis: dict[str, list[ReportedFinding]] = {}
+        apart: dict[tuple[str, str], list[ReportedFinding]] = {}
         for finding in group:
             missing = finding.diagnosis.missing if finding.diagnosis is not None else ""
-            by_diagnosis.setdefault(missing, []).append(finding)
-        found += sorted(by_diagnosis.values(), key=spread, reverse=True)
+            apart.setdefault((missing, finding.clocks), []).append(finding)
+        found += sorted(apart.values(), key=spread, reverse=True)
     return found
 
 
@@ -96,7 +98,7 @@ def spread(findings: Sequence[ReportedFinding]) -> int:
 def four_lines(finding: ReportedFinding, scenario: str) -> list[tuple[str, str]]:
     """A failure as label and text: what, where, expected and seen with its reason, replay."""
     return [
-        (finding.kind, f"{finding.operation} in {scenario}"),
+        (finding.kind, f"{finding.concerns} in {scenario}"),
         ("where", finding.schedule),
         ("expected", f"{finding.expected}; seen {finding.seen}, because {finding.because}"),
         ("replay", finding.replay),
@@ -107,7 +109,7 @@ def _show_group(findings: Sequence[ReportedFinding], console: Console) -> None:
     first = findings[0]
     title = Text()
     title.append(f"  {first.kind}", style="bold red")
-    title.append(f"  {first.operation}, in {counted(spread(findings), 'trial')}")
+    title.append(f"  {first.concerns}, in {counted(spread(findings), 'trial')}")
     console.print(title)
     shown, rest = _chosen(findings)
     for finding in shown:
@@ -221,6 +223,8 @@ def _ways(summary: Summary) -> list[str]:
         ways.append(f"{summary.late} {lands} late")
     if summary.other_faults:
         ways.append(f"{counted(summary.other_faults, 'trial')} of other faults")
+    if summary.services_only:
+        ways.append(f"{counted(summary.services_only, 'trial')} of the services' clocks alone")
     if summary.power_cuts:
         ways.append(f"{summary.power_cuts} loss{'' if summary.power_cuts == 1 else 'es'} of power")
     return ways

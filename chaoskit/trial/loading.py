@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from chaoskit.model.errors import ScenarioError, UsageError, naming, nearest, unknown_name
+from chaoskit.model.instances import file_of
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.token import Target
-from chaoskit.trial.services import file_of
 from chaoskit.trial.task_modules import load_module, modules_of
 
 _T = TypeVar("_T")
@@ -107,15 +107,21 @@ def load(target: Target, take: int | None = None) -> Loaded:
             contract=spec.contract,
             ignore=spec.ignore,
             behaviours=spec.behaviours,
+            recorded=spec.recorded,
             tables=spec.tables,
             allow=spec.allow,
             timeout_s=spec.timeout_s,
             attempts_max=spec.attempts_max,
             success=spec.success,
+            key_lifetime=spec.key_lifetime,
+            resumed_within=spec.resumed_within or None,
         )
         here = Path.cwd()
         return Loaded(
-            scenario, target, None, DEFAULT_NAME, here, take, typed=spec.typed, clean=spec.clean
+            scenario.for_instances(),
+            *(target, None, DEFAULT_NAME, here, take),
+            typed=spec.typed,
+            clean=spec.clean,
         )
     path, _, name = target.scenario.partition(":")
     return replace(_from_file(target, Path(path), name or DEFAULT_NAME), take=take)
@@ -139,7 +145,7 @@ def _from_file(target: Target, path: Path, name: str) -> Loaded:
                 f"{_as_command(path)}"
             )
         raise unknown_name(f"scenario in {path}", name, known)
-    return Loaded(known[name], target, file, name, file.parent)
+    return Loaded(known[name].for_instances(), target, file, name, file.parent)
 
 
 def _no_file(path: Path) -> UsageError:

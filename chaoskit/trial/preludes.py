@@ -15,7 +15,7 @@ from chaoskit.model.points import CallPoint
 from chaoskit.model.preludes import Changed, Clock, Damage, Prelude, Resumers
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.schedule import Schedule
-from chaoskit.trial.services import known_as
+from chaoskit.trial.services import services_by_name
 from chaoskit.trial.workspace import Workspace
 
 
@@ -127,8 +127,7 @@ class Circumstances:
 
     def _there(self) -> dict[str, Service]:
         """The services by the names that behaviours have for them, which say the backend too."""
-        names = map(known_as, self._scenario.services, self._services)
-        return dict(zip(names, self._services, strict=True))
+        return services_by_name(self._scenario, self._services)
 
     # Files.
 

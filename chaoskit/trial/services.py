@@ -11,6 +11,9 @@ from typing import Any, cast
 
 from chaoskit.model.errors import UsageError, nearest, unknown_name
 from chaoskit.model.hosting import Service
+from chaoskit.model.instances import Instance, file_of, parse_instance
+from chaoskit.model.scenario import Scenario
+from chaoskit.trial.instances import named
 from chaoskit.trial.task_modules import load_module
 
 GROUP = "chaoskit.services"
@@ -31,6 +34,9 @@ _MEANT = {
 }
 """Other names under which people look for the services."""
 
+_TAKEN = ("state", "seed", "inputs", "here")
+"""Placeholders that are no service's."""
+
 
 def unknown_service(name: str, known: Iterable[str]) -> UsageError:
     """A `UsageError` that names the service that is meant, or else the nearest ones.
@@ -49,38 +55,57 @@ def service_names() -> list[str]:
     return sorted({point.name for point in entry_points(group=GROUP)})
 
 
-def file_of(name: str) -> str:
-    """The file of a service that is named as ``FILE.py:NAME`` or ``FILE.py``; empty: no file."""
-    file = name.partition(":")[0]
-    return file if file.endswith(".py") else ""
+def services_by_name(scenario: Scenario, services: Sequence[Service]) -> dict[str, Service]:
+    """The services of a scenario by the names by which behaviours call them: one of a file by its
+    own.
+    """
+    pairs = zip(scenario.service_names, services, strict=True)
+    return {one.name if file_of(name) else name: one for name, one in pairs}
 
 
-def known_as(name: str, service: Service) -> str:
-    """The name by which behaviours call a service: that of its file is no part of it."""
-    return service.name if file_of(name) else name
+def instances_of(names: Sequence[str]) -> list[Instance]:
+    """The services of a run, from texts such as ``email`` and ``payments:eu``.
+
+    Raises:
+        UsageError: a service is unknown, or a name is not valid, taken or given twice.
+    """
+    known = service_names()
+    instances = [parse_instance(text) for text in names]
+    for one in instances:
+        if one.kind not in known and not file_of(one.kind):
+            raise unknown_service(one.kind, known)
+        if one.name != one.kind and one.name in {*known, *_TAKEN}:
+            what = "a service" if one.name in known else "a placeholder"
+            raise UsageError(
+                f"{one.kind}:{one.name}: {one.name} is {what} already; give the instance another "
+                f"name, as in {one.kind}:eu"
+            )
+    if len({one.name.lower() for one in instances}) != len(instances):
+        raise UsageError(
+            f"a service is named twice: {', '.join(names)}; give each a name of its own, as in "
+            f"{instances[0].kind}:eu,{instances[0].kind}:us"
+        )
+    return instances
 
 
 def create_services(names: Sequence[str], here: Path = Path()) -> list[Service]:
     """One new service per name; files are found from the folder ``here``.
 
     Raises:
-        UsageError: a name is unknown or given twice, or its package cannot be imported, or its file
-            has no such service, or two of them are the same service with different backends.
+        UsageError: see `instances_of`; or its package cannot be imported, or its file has no such
+            service, or two of them are the same service with different backends.
     """
-    if len(set(names)) != len(names):
-        raise UsageError(f"a service is named twice: {', '.join(names)}")
     points = {point.name: point for point in entry_points(group=GROUP)}
     services: list[Service] = []
-    for name in names:
-        if file_of(name):
-            services.append(_from_file(name, here))
+    for one in instances_of(names):
+        if file_of(one.kind):
+            services.append(_from_file(one.kind, here))
             continue
-        if name not in points:
-            raise unknown_service(name, points)
         try:
-            services.append(points[name].load()())
+            service: Service = points[one.kind].load()()
         except ImportError as missing:
-            raise UsageError(f"the service {name!r} cannot be loaded: {missing}") from missing
+            raise UsageError(f"the service {one.kind!r} cannot be loaded: {missing}") from missing
+        services.append(service if one.name == one.kind else named(service, one))
     for name, service in zip(names, services, strict=True):
         first = next(n for n, s in zip(names, services, strict=True) if s.name == service.name)
         if first != name:

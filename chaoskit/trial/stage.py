@@ -22,6 +22,7 @@ from chaoskit.model.errors import HarnessError, ScenarioError, UsageError, unkno
 from chaoskit.model.events import FaultLanded
 from chaoskit.model.hosting import (
     Address,
+    Keyed,
     Misbehaving,
     Observer,
     Patient,
@@ -42,7 +43,7 @@ from chaoskit.trial.preludes import Circumstances
 from chaoskit.trial.preparing import prepare
 from chaoskit.trial.recorder import Recorder
 from chaoskit.trial.reports import Heard, Reports
-from chaoskit.trial.services import create_services, known_as, service_names
+from chaoskit.trial.services import create_services, service_names, services_by_name
 from chaoskit.trial.task_modules import CONTROL
 from chaoskit.trial.tracing import TraceScope
 from chaoskit.trial.view import View
@@ -84,16 +85,31 @@ class Stage:
         self.services: list[Service] = create_services(loaded.scenario.services, loaded.here)
         self._check_behaviours()
         self._check_patterns()
+        self._set_key_lifetimes()
         self._work_root = work_root
         self.view: View | None = None
         self.no_view = ""
         self._other_inputs = False
 
     def _check_behaviours(self) -> None:
-        known = list(map(known_as, self.scenario.services, self.services))
+        there = services_by_name(self.scenario, self.services)
         for behaviour in self._behaviours:
-            if behaviour.service not in known:
-                raise unknown_name("service", behaviour.service, known)
+            if behaviour.service not in there:
+                raise unknown_name("service", behaviour.service, there)
+
+    def _set_key_lifetimes(self) -> None:
+        there = services_by_name(self.scenario, self.services)
+        for name, seconds in self.scenario.key_lifetimes_s.items():
+            if name not in there:
+                raise unknown_name("service", name, there)
+            service = there[name]
+            if not isinstance(service, Keyed):
+                able = [n for n, one in there.items() if isinstance(one, Keyed)]
+                raise UsageError(
+                    f"key_lifetime= of {name}: that service remembers no idempotency keys"
+                    + (f"; these do: {', '.join(able)}" if able else "; leave it out")
+                )
+            service.keep_keys(seconds)
 
     def _check_patterns(self) -> None:
         """Every pattern of the scenario must match something that its services can do.
@@ -183,7 +199,7 @@ class Stage:
             "CHAOSKIT_SEED": own["seed"],
             "CHAOSKIT_INPUTS": own["inputs"],
         }
-        return addresses(known, own, variables, service_names())
+        return addresses(known, own, variables, service_names(), self.scenario.instances)
 
     async def tear_down(self) -> None:
         """Stop and remove everything."""
@@ -332,8 +348,14 @@ class Stage:
 
     def outputs(self) -> dict[str, str]:
         """The digests of the files that must end up alike."""
-        user = self.variables().get("HOME") or os.path.expanduser("~")
-        return self.workspace.digests(self.scenario.outputs, user)
+        return self.workspace.digests(self.scenario.outputs, self._user())
+
+    def records(self) -> dict[str, int]:
+        """The sizes of the files that record completed steps."""
+        return self.workspace.sizes(self.scenario.recorded, self._user())
+
+    def _user(self) -> str:
+        return self.variables().get("HOME") or os.path.expanduser("~")
 
     def _homes(self) -> dict[str, str]:
         """Without a view, where programs keep their own files: in the work folder, too."""

@@ -81,6 +81,7 @@ class Supervisor:
             UsageError: something that ``schedule`` names cannot be done here.
         """
         self._stage.circumstances.check(schedule)
+        self._stage.scenario.check_resumes(schedule, self.conduct.resume_after_s)
         return await self._run(1, schedule, await self._afresh(schedule))
 
     async def survey(self) -> tuple[History, History]:
@@ -206,6 +207,7 @@ class Supervisor:
         state.collect(attempt)
         killed = AttemptEnded(attempt=attempt, how="killed", code=int(signal.SIGKILL), seconds=0.0)
         state.recorder.add(killed)
+        state.find_records(attempt)
         return state
 
     async def locate(self, points: Iterable[Point]) -> dict[Point, Location]:

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from chaoskit.model.errors import ScenarioError, UsageError, naming
@@ -109,16 +109,20 @@ class Workspace:
 
         A history is UTF-8 throughout: bytes of a name that are not stand as ``\\xff``.
         """
-        found: dict[str, str] = {}
+        return {name: _digest(file) for name, file in self._matched(patterns, user)}
+
+    def sizes(self, patterns: Sequence[str], user: str) -> dict[str, int]:
+        """The size in bytes of every file that a pattern matches; see `digests`."""
+        return {name: file.stat().st_size for name, file in self._matched(patterns, user)}
+
+    def _matched(self, patterns: Sequence[str], user: str) -> Iterator[tuple[str, Path]]:
         for pattern in patterns:
             start, rest = split_pattern(pattern)
             folder = {"": self.cwd, "state:": self.home, "~/": user}.get(start, start)
             for name in _matches(self._seen(folder), rest):
                 file = self._seen(f"{folder}/{name}")
                 if file.is_file():
-                    shown = os.fsencode(start + name).decode(errors="backslashreplace")
-                    found[shown] = _digest(file)
-        return found
+                    yield os.fsencode(start + name).decode(errors="backslashreplace"), file
 
     def _seen(self, path: str) -> Path:
         """What the task finds at an absolute path, as this process can read it."""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from chaoskit.cli.starting import ADDRESSES, Starter, literal, scenario_text
 from chaoskit.model.token import Target
 from chaoskit.trial.loading import load
-from chaoskit.trial.services import service_names
+from chaoskit.trial.services import create_services, service_names
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = """#!/bin/sh
@@ -179,3 +179,18 @@ def test_each_service_s_scenario_loads_and_is_tidy(
     assert tuple(loaded.command) == long
     assert tuple(loaded.resume) == ("program", "again")
     assert tuple(loaded.services) == services
+
+
+def test_the_file_of_a_service_is_found_from_the_scenario(tmp_path: Path) -> None:
+    """It is named from here, and written relative to the scenario's folder."""
+    (tmp_path / "sms.py").write_text(
+        "from fake_services.host import HttpService\nfrom fake_services.jobs.core import JobsCore\n"
+        "def create():\n    return HttpService(JobsCore())\n"
+    )
+    done = init("x", "--services", "./sms.py:create", "--name", "a", "--", "true", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    loaded = load(Target(scenario=str(tmp_path / "x" / "scenarios" / "a.py")))
+    assert loaded.scenario.services == ("../../sms.py:create",)
+    assert [one.name for one in create_services(loaded.scenario.services, loaded.here)] == ["jobs"]
+    done = init("--services", "sns.py", "--", "true", folder=tmp_path)
+    assert (done.returncode, "there is no file sns.py with a service" in done.stderr) == (2, True)

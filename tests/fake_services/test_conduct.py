@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import pickle
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
@@ -291,6 +292,19 @@ def test_an_ordinal_counts_what_its_operation_covers(asked: list[str], ordinal: 
         refused = [i for i, name in enumerate(asked) if conduct.treat(name).refused is not None]
         covered = [i for i, name in enumerate(asked) if behaviour.covers(name)]
         assert refused == covered[ordinal - 1 : ordinal]
+
+
+def test_ordinals_begin_anew_where_that_is_asked_for() -> None:
+    """What was asked before counts no more; how many requests there were stays known."""
+    conduct = Conduct("x", OPERATIONS)
+    conduct.treat("a")
+    conduct.behave([parse_behaviour("lose-reply@x.a#1")], anew=True)
+    restored = Conduct("x", OPERATIONS)
+    restored.restore(pickle.loads(pickle.dumps(conduct.save())))
+    for one in (conduct, restored):
+        first, second = one.treat("a"), one.treat("a")
+        assert ("lose-reply" in first, "lose-reply" in second) == (True, False)
+        assert (first.request, second.request) == (2, 3)
 
 
 def test_a_world_that_is_gone_back_to_has_all_that_was_known(tmp_path: Path) -> None:
