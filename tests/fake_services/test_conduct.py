@@ -300,7 +300,7 @@ def test_ordinals_begin_anew_where_that_is_asked_for() -> None:
     conduct.treat("a")
     conduct.behave([parse_behaviour("lose-reply@x.a#1")], anew=True)
     restored = Conduct("x", OPERATIONS)
-    restored.restore(pickle.loads(pickle.dumps(conduct.save())))
+    restored.restore(pickle.loads(pickle.dumps(conduct.save())))  # noqa: S301
     for one in (conduct, restored):
         first, second = one.treat("a"), one.treat("a")
         assert ("lose-reply" in first, "lose-reply" in second) == (True, False)
