@@ -329,6 +329,7 @@ def _conduct(job: Job, supervisor: Supervisor) -> Conduct:
         another_day=settings.another_day,
         resume_after_s=settings.resume_after_s,
         varying=settings.varying,
+        digests=_expectation(job.expectation).digests if isinstance(job, Trials | Record) else {},
     )
 
 

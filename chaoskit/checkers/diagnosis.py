@@ -398,7 +398,7 @@ _RULES: dict[str, Callable[[Finding, History, Expectation], Diagnosis | None]] =
         "an older one",
     ),
     "diverged_state": _fixed(
-        "a step of several writes was left half applied, or applied once more (class HALF)",
+        "success is claimed over files that are not those of an undisturbed run (class HALF)",
         "write the new content beside the old one and rename it, then record the step",
     ),
 }

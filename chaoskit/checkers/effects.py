@@ -17,8 +17,8 @@ from chaoskit.checkers.comparison import (
     subject,
     times,
 )
+from chaoskit.checkers.outputs import lost_output
 from chaoskit.model.effects import Effect, Identity
-from chaoskit.model.events import AttemptEnded
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
@@ -83,18 +83,19 @@ def lost_effect(history: History, expectation: Expectation) -> Iterator[Finding]
             subject=subject(identity),
             expected=f"{words}: {times(expected)}",
             seen=times(len(seen)),
-            because=f"attempt {claim_of(history)[1].attempt} ended with success and went past it",
-            witness=(*(index for index, _ in seen), claim_of(history)[0]),
+            because=f"attempt {history.claim[1].attempt} ended with success and went past it",
+            witness=(*(index for index, _ in seen), history.claim[0]),
         )
 
 
 def false_success(history: History, expectation: Expectation) -> Iterator[Finding]:
-    """Success was claimed while the end of the work had not been done."""
+    """Success was claimed while the end of the work had not been done, or an output is lost."""
+    yield from lost_output(history, expectation)
     tail = _tail(history, expectation)
     missing = [entry for entry in _missing(history, expectation) if entry[0] in tail]
     if not missing:
         return
-    index, claim = claim_of(history)
+    index, claim = history.claim
     identity, expected, seen = missing[0]
     more = len(missing) - 1
     others = f" and {counted(more, 'more effect')} after it" if more else ""
@@ -107,11 +108,6 @@ def false_success(history: History, expectation: Expectation) -> Iterator[Findin
         because=f"attempt {claim.attempt} ended with success before the end was done",
         witness=(index,),
     )
-
-
-def claim_of(history: History) -> tuple[int, AttemptEnded]:
-    """The last claim of success: one that was paused meanwhile may have ended after it."""
-    return [e for e in history.attempts if (e[1].how, e[1].code) == ("exit", 0)][-1]
 
 
 def _missing(

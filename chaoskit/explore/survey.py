@@ -81,6 +81,7 @@ def expect(
         requests=tuple(_requests(measure[0], volatile, chosen).items()),
         steps=tuple(body.step for _, body in first.steps if body.phase == "started"),
         digests=digests,
+        outputs={n: out for n, out in measure[0].outputs.items() if n in digests},
         ordered=all(order == orders[0] for order in orders) and not any(map(_overlaps, runs)),
         early=_early(runs, volatile, chosen),
         record_first=_record_first(first),

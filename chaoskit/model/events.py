@@ -163,10 +163,23 @@ class AttemptEnded(msgspec.Struct, frozen=True, tag="attempt-ended", kw_only=Tru
     output_tail: str = ""
 
 
+class Output(msgspec.Struct, frozen=True):
+    """What a declared output is at the end of a trial: its size in bytes and its content.
+
+    ``content`` is None where it is larger than 64 KiB, or the same as in the baseline run.
+    """
+
+    size: int
+    content: bytes | None = None
+
+
 class StateObserved(msgspec.Struct, frozen=True, tag="state"):
-    """SHA-256 of each declared output at the end of the trial, by path in the work folder."""
+    """The declared outputs at the end of the trial, by path in the work folder: the SHA-256 of
+    each, and what is needed to say how it differs.
+    """
 
     digests: dict[str, str]
+    outputs: dict[str, Output] = {}
 
 
 Body = (

@@ -9,6 +9,7 @@ import msgspec
 
 from chaoskit.model.contract import Contract
 from chaoskit.model.effects import Effect, Identity, identity_of
+from chaoskit.model.events import Output
 
 
 class Terms(msgspec.Struct, frozen=True):
@@ -34,7 +35,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     the others, and not after the last one: what it knows of an effect it had written before.
     ``unsynced`` are the effects before or after which it leaves something written without a sync.
     ``changes`` are the scenario's, by name. ``refusals``: `Scenario.refusals`. ``varying``: names
-    of files that differ from run to run, with ``*`` for what differs. ``problems`` says in
+    of files that differ from run to run, with ``*`` for what differs. ``outputs``: size and content
+    of the files in ``digests``, as far as they are known. ``problems`` says in
     sentences why the survey does not repeat; empty when it does.
     """
 
@@ -56,6 +58,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     refusals: str = "stuck"
     changes: dict[str, Terms] = {}
     varying: tuple[str, ...] = ()
+    outputs: dict[str, Output] = {}
 
     def identify(self, effect: Effect) -> Identity:
         """The identity of ``effect`` under these surveys."""

@@ -20,6 +20,7 @@ from chaoskit.model.events import (
     Event,
     EventsLeftOut,
     FaultLanded,
+    Output,
     ReplySent,
     RequestReceived,
     StateObserved,
@@ -120,6 +121,11 @@ class History:
         return {}
 
     @cached_property
+    def outputs(self) -> dict[str, Output]:
+        """Size and content of the declared outputs, as far as they were stored."""
+        return next((body.outputs for _, body in self.of(StateObserved)), {})
+
+    @cached_property
     def left_out(self) -> EventsLeftOut | None:
         """Where and why events are missing, if any are."""
         return next((body for _, body in self.of(EventsLeftOut)), None)
@@ -162,6 +168,15 @@ class History:
         for one that had been paused.
         """
         return any((body.how, body.code) == ("exit", 0) for _, body in self.attempts)
+
+    @property
+    def claim(self) -> tuple[int, AttemptEnded]:
+        """The last claim of success: an attempt that was paused meanwhile may have ended after it.
+
+        Raises:
+            IndexError: no attempt claims success.
+        """
+        return [e for e in self.attempts if (e[1].how, e[1].code) == ("exit", 0)][-1]
 
     def encode(self) -> bytes:
         """The stored form: JSON with its format version."""

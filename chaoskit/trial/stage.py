@@ -19,7 +19,7 @@ from chaoskit.model.behaviours import Behaviour, parse_behaviour
 from chaoskit.model.changes import Change
 from chaoskit.model.contract import Contract
 from chaoskit.model.errors import HarnessError, ScenarioError, UsageError, unknown_name
-from chaoskit.model.events import FaultLanded
+from chaoskit.model.events import FaultLanded, StateObserved
 from chaoskit.model.hosting import (
     Address,
     Observer,
@@ -300,10 +300,10 @@ class Stage:
         own = {**self.scenario.env, **self.circumstances.env}
         return self.addresses.variables({**self._homes(), **own})
 
-    def outputs(self) -> dict[str, str]:
-        """The digests of the files that must end up alike."""
+    def outputs(self, known: Mapping[str, str]) -> StateObserved:
+        """The files that must end up alike; see `Workspace.observed`."""
         user = self.variables().get("HOME") or os.path.expanduser("~")
-        return self.workspace.digests(self.scenario.outputs, user)
+        return self.workspace.observed(self.scenario.outputs, user, known)
 
     def _homes(self) -> dict[str, str]:
         """Without a view, where programs keep their own files: in the work folder, too."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chaoskit.model.effects import Effect
-from chaoskit.model.events import AttemptEnded, EffectApplied, RequestReceived, StateObserved
+from chaoskit.model.events import AttemptEnded, EffectApplied, RequestReceived
 from chaoskit.model.history import History
 from chaoskit.model.hosting import RequestInfo
 from chaoskit.model.preludes import Clock
@@ -57,8 +57,7 @@ class Trial:
                 break
         state.all_lands()
         if scenario.outputs:
-            digests = self._stage.outputs()
-            state.recorder.add(StateObserved(digests))
+            state.recorder.add(self._stage.outputs(state.conduct.digests))
         return state.recorder.history()
 
     async def _run_attempt(

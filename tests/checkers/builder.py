@@ -21,6 +21,7 @@ from chaoskit.model.events import (
     EventsLeftOut,
     FaultLanded,
     How,
+    Output,
     ReplySent,
     RequestReceived,
     StatedEnd,
@@ -211,8 +212,17 @@ class Story:
         )
 
     def leaves(self, digests: Mapping[str, str]) -> Self:
-        """The declared outputs at the end."""
+        """The declared outputs at the end, of which only the digests are known."""
         return self._add(StateObserved(dict(digests)))
+
+    def writes(self, contents: Mapping[str, bytes | int]) -> Self:
+        """The declared outputs at the end; of large ones the size."""
+        outputs = {
+            name: Output(what) if isinstance(what, int) else Output(len(what), what)
+            for name, what in contents.items()
+        }
+        digests = {name: f"digest of {what!r}" for name, what in contents.items()}
+        return self._add(StateObserved(digests, outputs))
 
     @property
     def history(self) -> History:
@@ -293,6 +303,7 @@ def teaches(
         requests=tuple(requests.items()),
         steps=tuple(dict.fromkeys(body.step for _, body in history.steps)),
         digests=history.digests,
+        outputs=history.outputs,
         ordered=ordered,
         early=tuple(
             identity_of(body.wants, dropped)
