@@ -78,7 +78,7 @@ def _change(name: str, history: History, expectation: Expectation) -> str:
     if name not in expectation.digests:
         return f"{name} was never expected"
     if lost := _lost(name, history, expectation):
-        return f"{name} {lost}"
+        return f"{name} is {lost}"
     have, want = history.outputs.get(name), expectation.outputs.get(name)
     if have is None or want is None:
         return f"{name} has other content"
@@ -88,15 +88,15 @@ def _change(name: str, history: History, expectation: Expectation) -> str:
 def _lost(name: str, history: History, expectation: Expectation) -> str:
     """That all of an expected output is lost, or its end; empty where it is not."""
     if name not in history.digests:
-        return "is missing"
+        return "missing"
     have, want = history.outputs.get(name), expectation.outputs.get(name)
     if have is None or want is None or have.size >= want.size:
         return ""
     if have.size == 0:
-        return f"is empty, and has {want.size:,} bytes in an undisturbed run"
+        return f"empty: an undisturbed run leaves {want.size:,} bytes"
     if have.content is None or want.content is None or not want.content.startswith(have.content):
         return ""
-    return f"is cut short: it has the first {have.size:,} of {want.size:,} bytes"
+    return f"cut short: it has the first {have.size:,} of {want.size:,} bytes"
 
 
 def _difference(have: Output, want: Output) -> str:

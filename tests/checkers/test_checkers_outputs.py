@@ -75,7 +75,7 @@ LONG = b"x" * 100
 @pytest.mark.parametrize(
     ("want", "have", "words"),
     [
-        (FOUR, b"", "is empty, and has 24 bytes in an undisturbed run"),
+        (FOUR, b"", "is empty: an undisturbed run leaves 24 bytes"),
         (FOUR, FOUR[:9], "is cut short: it has the first 9 of 24 bytes"),
         (FOUR, FOUR[:23], "is cut short: it has the first 23 of 24 bytes"),
         (
@@ -110,7 +110,7 @@ LONG = b"x" * 100
         (BINARY, BINARY[:99], "is cut short: it has the first 99 of 256 bytes"),
         (BINARY, BINARY[1:], "has 255 bytes, not 256; they differ from offset 0 on"),
         (70_000, 69_999, "has 69,999 bytes, not 70,000"),
-        (70_000, 0, "is empty, and has 70,000 bytes in an undisturbed run"),
+        (70_000, 0, "is empty: an undisturbed run leaves 70,000 bytes"),
     ],
 )
 def test_what_differs_is_said_of_each_output(
@@ -135,9 +135,9 @@ def test_a_credential_in_a_line_that_differs_is_blotted_out() -> None:
 @pytest.mark.parametrize(
     ("left", "lost"),
     [
-        ({}, "is missing"),
-        ({"a.csv": b""}, "is empty, and has 24 bytes in an undisturbed run"),
-        ({"a.csv": FOUR[:7]}, "is cut short: it has the first 7 of 24 bytes"),
+        ({}, "missing"),
+        ({"a.csv": b""}, "empty: an undisturbed run leaves 24 bytes"),
+        ({"a.csv": FOUR[:7]}, "cut short: it has the first 7 of 24 bytes"),
         ({"a.csv": FOUR + FOUR}, ""),
         ({"a.csv": FOUR, "b.csv": b""}, ""),
     ],
