@@ -173,13 +173,29 @@ class Output(msgspec.Struct, frozen=True):
     content: bytes | None = None
 
 
+class FileLeft(msgspec.Struct, frozen=True):
+    """A file that a task wrote which never came to its end, as it is then.
+
+    ``size`` is in bytes; ``head`` are the first characters, without credentials. ``pid`` is the
+    number of a process that a lock holds, 0 for none; ``runs``: a process with that number was
+    there when all of the task's had ended.
+    """
+
+    size: int
+    head: str
+    pid: int = 0
+    runs: bool = False
+
+
 class StateObserved(msgspec.Struct, frozen=True, tag="state"):
     """The declared outputs at the end of the trial, by path in the work folder: the SHA-256 of
-    each, and what is needed to say how it differs.
+    each, and what is needed to say how it differs. ``left``: files that may say why a task never
+    came to its end.
     """
 
     digests: dict[str, str]
     outputs: dict[str, Output] = {}
+    left: dict[str, FileLeft] = {}
 
 
 Body = (

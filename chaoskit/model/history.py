@@ -20,6 +20,7 @@ from chaoskit.model.events import (
     Event,
     EventsLeftOut,
     FaultLanded,
+    FileLeft,
     Output,
     ReplySent,
     RequestReceived,
@@ -124,6 +125,11 @@ class History:
     def outputs(self) -> dict[str, Output]:
         """Size and content of the declared outputs, as far as they were stored."""
         return next((body.outputs for _, body in self.of(StateObserved)), {})
+
+    @cached_property
+    def left(self) -> dict[str, FileLeft]:
+        """Files that may say why the task never came to its end."""
+        return next((body.left for _, body in self.of(StateObserved)), {})
 
     @cached_property
     def left_out(self) -> EventsLeftOut | None:

@@ -20,6 +20,7 @@ from chaoskit.model.events import (
     Event,
     EventsLeftOut,
     FaultLanded,
+    FileLeft,
     How,
     Output,
     ReplySent,
@@ -28,6 +29,7 @@ from chaoskit.model.events import (
     StateObserved,
     StepPhase,
     StepReported,
+    TraceNoted,
 )
 from chaoskit.model.expectation import Expectation, Terms
 from chaoskit.model.findings import Judgement
@@ -214,6 +216,14 @@ class Story:
     def leaves(self, digests: Mapping[str, str]) -> Self:
         """The declared outputs at the end, of which only the digests are known."""
         return self._add(StateObserved(dict(digests)))
+
+    def leaves_behind(self, files: Mapping[str, FileLeft]) -> Self:
+        """What is there when the task never came to its end."""
+        return self._add(StateObserved({}, left=dict(files)))
+
+    def notes(self, what: str, detail: str) -> Self:
+        """What the tracer saw."""
+        return self._add(TraceNoted(self._attempt, what, detail))
 
     def writes(self, contents: Mapping[str, bytes | int]) -> Self:
         """The declared outputs at the end; of large ones the size."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from chaoskit.checkers.diagnosis import REFUSES_A_KILL, diagnose
+from chaoskit.checkers.blocked import REFUSES_A_KILL
+from chaoskit.checkers.diagnosis import diagnose
 from chaoskit.checkers.ending import leftover_process, stuck
 from chaoskit.model.events import How
 from chaoskit.model.expectation import Expectation
