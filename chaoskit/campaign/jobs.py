@@ -153,9 +153,11 @@ class RecordDone(msgspec.Struct, frozen=True, tag=True):
 
 
 class LocateDone(msgspec.Struct, frozen=True, tag=True):
-    """File, line and function of a Python task's own code, by point."""
+    """File, line and function of a Python task's own code, by point: of the line that runs there,
+    and of its callers.
+    """
 
-    locations: dict[str, tuple[str, int, str]]
+    locations: dict[str, tuple[tuple[str, int, str], ...]]
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
@@ -255,8 +257,7 @@ class Session:
                 return RecordDone(await self._darkroom_for(job, supervisor).record())
             case Locate():
                 found = await supervisor.locate(map(parse_point, job.points))
-                places = {str(p): (at.file, at.line, at.function) for p, at in found.items()}
-                return LocateDone(places)
+                return LocateDone({str(point): stack for point, stack in found.items()})
 
     async def _trials(self, job: Trials, supervisor: Supervisor) -> tuple[Result, ...]:
         schedules = [parse_schedule(text) for text in job.schedules]

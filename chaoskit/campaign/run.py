@@ -52,6 +52,7 @@ from chaoskit.explore.classes import representatives
 from chaoskit.explore.plan import (
     next_wave,
     noted,
+    window_of,
 )
 from chaoskit.explore.sampling import sample
 from chaoskit.explore.survey import expect
@@ -66,6 +67,9 @@ from chaoskit.trial.loading import load, sources
 
 SILENT_S = 10.0
 """For so long nothing is said of undisturbed runs that do not end."""
+
+LOCATED_MOST = 2_000
+"""At so many requests the line is looked at, besides the places of findings."""
 
 SUSPECT = {"wrong_inputs", "diverged_state", "lost_effect", "false_success"}
 """Findings that a value which varies from run to run can feign."""
@@ -230,14 +234,19 @@ class _Campaign:
             judge_again(self._store)
 
     def _locate(self) -> None:
-        """Which lines of a Python task are running where the findings are."""
+        """Which lines of a Python task are running where the findings are; and at each request, so
+        that a line that makes several of them is known.
+        """
         schedules = [
             parse_schedule(t.schedule) for t in self._store.trials() if t.judgement.findings
         ]
         points = {
             str(f.point) for s in schedules for f in s.faults_of(1) if not (s.timed or f.is_prelude)
         }
-        if points:
+        survey = self._store.survey()
+        if points and survey is not None:
+            asked = [body for _, body in survey[0].requests][:LOCATED_MOST]
+            points |= {str(window_of(body, "received")) for body in asked}
             untraced = msgspec.structs.replace(self._settings(), trace=False)
             located = self._do(jobs.Locate(untraced, tuple(sorted(points))), jobs.LocateDone)
             self._store.put_locations(located.locations)
