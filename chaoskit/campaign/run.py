@@ -57,6 +57,7 @@ from chaoskit.explore.plan import (
 from chaoskit.explore.sampling import sample
 from chaoskit.explore.survey import expect
 from chaoskit.model.errors import UsageError
+from chaoskit.model.events import CallSeen
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.points import Point
@@ -68,8 +69,8 @@ from chaoskit.trial.loading import load, sources
 SILENT_S = 10.0
 """For so long nothing is said of undisturbed runs that do not end."""
 
-LOCATED_MOST = 2_000
-"""At so many requests the line is looked at, besides the places of findings."""
+LOCATED_MOST = 500
+"""At so many requests, and calls, the line is looked at, besides the places of findings."""
 
 SUSPECT = {"wrong_inputs", "diverged_state", "lost_effect", "false_success"}
 """Findings that a value which varies from run to run can feign."""
@@ -234,8 +235,8 @@ class _Campaign:
             judge_again(self._store)
 
     def _locate(self) -> None:
-        """Which lines of a Python task are running where the findings are; and at each request, so
-        that a line that makes several of them is known.
+        """Which lines of a Python task are running where the findings are; and at requests and
+        calls of the baseline run, so that a line that makes several of them is known.
         """
         schedules = [
             parse_schedule(t.schedule) for t in self._store.trials() if t.judgement.findings
@@ -245,8 +246,9 @@ class _Campaign:
         }
         survey = self._store.survey()
         if points and survey is not None:
-            asked = [body for _, body in survey[0].requests][:LOCATED_MOST]
-            points |= {str(window_of(body, "received")) for body in asked}
+            calls = [body.call for _, body in survey[0].of(CallSeen) if not body.sends]
+            points |= {str(window_of(b, "received")) for _, b in survey[0].requests[:LOCATED_MOST]}
+            points |= {*calls[:LOCATED_MOST]}
             untraced = msgspec.structs.replace(self._settings(), trace=False)
             located = self._do(jobs.Locate(untraced, tuple(sorted(points))), jobs.LocateDone)
             self._store.put_locations(located.locations)

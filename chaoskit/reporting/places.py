@@ -102,9 +102,19 @@ class Places:
 
     def _telling(self, stack: Stack) -> int:
         """Which line of ``stack`` says where in the task this is: the innermost one by which it
-        differs from every other stack that ends in the same line. Where none does (a loop), or
-        there is no other stack, the innermost.
+        differs from every other stack that ends in the same line, and the innermost where none does
+        (a loop). Where that is in the file of the helper itself, the line that entered the file,
+        unless all places of the task have that one in common.
         """
+        telling = self._different(stack)
+        helper = stack[0][0]
+        if stack[telling][0] == helper:
+            for number, line in enumerate(stack):
+                if line[0] != helper and any(line not in other for other in self._stacks):
+                    return number
+        return telling
+
+    def _different(self, stack: Stack) -> int:
         others = self._stacks - {stack}
         for number in range(len(stack)):
             same = {other for other in others if other[: number + 1] == stack[: number + 1]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,10 +137,11 @@ def test_a_line_is_named_as_a_reader_would_open_it(
 
 
 def stack(*lines: str) -> Stack:
-    """``post:12`` is line 12 in the function post; the innermost one first."""
-    return tuple(
-        ("/a/job.py", int(line.partition(":")[2]), line.partition(":")[0]) for line in lines
-    )
+    """``post:12`` is line 12 in the function post, ``.send:3`` one in a file of its own; the
+    innermost one first.
+    """
+    parts = (line.partition(":") for line in lines)
+    return tuple((f"/a/{'client' if f[0] == '.' else 'job'}.py", int(n), f) for f, _, n in parts)
 
 
 @pytest.mark.parametrize(
@@ -164,9 +166,29 @@ def stack(*lines: str) -> Stack:
             ["post:12 main:20", "post:12 retry:30 main:20"],
             ["20 in main, through 12 in post", "30 in retry, through 12 in post"],
         ),
+        (
+            [".post:12 main:20", ".post:12 main:20", "open:7 main:21"],
+            ["20 in main, through 12 in .post", "20 in main, through 12 in .post", "7 in open"],
+        ),
+        (
+            [".post:12 .charge:41 main:20", ".post:12 .mail:50 main:21"],
+            ["20 in main, through 12 in .post", "21 in main, through 12 in .post"],
+        ),
+        ([".post:12 .charge:41 main:20"], ["12 in .post"]),
         (["walk:5 walk:6", "walk:5 walk:6 walk:6"], ["5 in walk", "6 in walk, through 5 in walk"]),
     ],
-    ids=["loop", "once", "apart", "helper", "steps", "retried", "recursion"],
+    ids=[
+        "loop",
+        "once",
+        "apart",
+        "helper",
+        "steps",
+        "retried",
+        "client",
+        "clients",
+        "stub",
+        "recursion",
+    ],
 )
 def test_the_line_that_is_named_first_tells_the_place_from_others(
     stacks: list[str], codes: list[str]
@@ -175,7 +197,7 @@ def test_the_line_that_is_named_first_tells_the_place_from_others(
     known = {f"open(a)#{n}": stack(*text.split()) for n, text in enumerate(stacks, 1)}
     places = Places(None, known)
     told = [places.of(parse_fault(f"kill@{point}")) for point in known]
-    assert [place.code.replace("/a/job.py:", "") for place in told] == codes
+    assert [re.sub(r"/a/\w+\.py:", "", place.code) for place in told] == codes
     assert [f"{place.line} in {place.function}" for place in told] == [
         code.partition(",")[0] for code in codes
     ]
