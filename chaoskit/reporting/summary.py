@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -41,10 +42,28 @@ class Points(msgspec.Struct, frozen=True):
     landed: int
 
 
-class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding of one trial.
+class Flaw(NamedTuple):
+    """What makes findings the same flaw; ``missing`` is their diagnosis, ``operation`` is empty
+    where the flaw is that steps are run again, whichever they are.
+    """
 
-    ``consequences`` are the findings that this one brought about. ``between``: what the task had
+    kind: str
+    operation: str
+    missing: str
+
+
+def flaw_of(finding: Finding | ReportedFinding) -> Flaw:
+    """The flaw that ``finding`` shows."""
+    operation = finding.operation if finding.kind != "redone_step" else ""
+    diagnosis = finding.diagnosis
+    return Flaw(finding.kind, operation, diagnosis.missing if diagnosis is not None else "")
+
+
+class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """One flaw in one trial.
+
+    ``also``: whom or what else the same flaw concerns in this trial. ``consequences`` are the
+    findings that these brought about. ``between``: what the task had
     done before the kill and would have done next. ``code`` is where in its own code that was, with
     ``file``, ``line`` and ``function`` apart; empty for what is not Python. ``repeated``: what
     repeats of the trial showed, as in "FLAKY 3/5 (14 %-95 %)"; empty where there were none.
@@ -68,6 +87,7 @@ class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
     line: int = 0
     function: str = ""
     repeated: str = ""
+    also: tuple[str, ...] = ()
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +98,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     ``kills`` counts the faults that kill the task, ``faults`` all of them: what is done between two
     attempts, such as to move a clock, and stops and pauses, too.
     ``states`` counts the different durable states that the trials among ``copies`` went on from.
+    ``flaws`` counts the different flaws that the findings show.
     """
 
     format: int
@@ -110,6 +131,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     faults: int = 0
     soak: SoakReport | None = None
     shrunk: tuple[Shrunken, ...] = ()
+    flaws: int = 0
 
     @property
     def verdict_in_words(self) -> str:
@@ -145,6 +167,7 @@ def summarize(store: Store, title: str = "") -> Summary:
     places = Places(survey[0] if survey is not None else None, store.locations())
     repeats = store.repeats()
     verdict, unknowns = _verdict(expectation, trials, judged, doubts(store, options))
+    findings = tuple(r for t in everything for r in _reported(t, options, places, repeats))
     summary = Summary(
         format=FORMAT,
         chaoskit=__version__,
@@ -164,7 +187,8 @@ def summarize(store: Store, title: str = "") -> Summary:
         verdicts=dict(Counter(t.judgement.verdict for t in trials)),
         ends=dict(Counter(t.judgement.end for t in trials)),
         effects=len(expectation.order),
-        findings=tuple(r for t in everything for r in _reported(t, options, places, repeats)),
+        findings=findings,
+        flaws=len(set(map(flaw_of, findings))),
         unknowns=unknowns,
         not_tested=not_tested(
             store, options, expectation, (total, points.tested), sum(map(missed_by_time, trials))
@@ -228,6 +252,9 @@ def _reported(
     schedule = parse_schedule(trial.schedule)
     last = [fault for faults in schedule.attempts for fault in faults][-1:]
     place = places.of(last[0]) if last and len(schedule.attempts) == 1 else Place("", "")
+    flaws: dict[Flaw, list[Finding]] = {}
+    for root in trial.judgement.roots:
+        flaws.setdefault(flaw_of(root), []).append(root)
     return [
         ReportedFinding(
             kind=finding.kind,
@@ -239,7 +266,7 @@ def _reported(
             seen=finding.seen,
             because=finding.because,
             diagnosis=finding.diagnosis,
-            consequences=_consequences(finding, trial),
+            consequences=_consequences([finding, *others], trial),
             fingerprint=finding.fingerprint,
             replay=replay_command(options, trial.schedule, finding),
             between=place.between,
@@ -248,16 +275,18 @@ def _reported(
             line=place.line,
             function=place.function,
             repeated=str(repeats.get(trial.schedule, "")),
+            also=tuple(f"{other.expected}, seen {other.seen}" for other in others),
         )
-        for finding in trial.judgement.roots
+        for finding, *others in flaws.values()
     ]
 
 
-def _consequences(finding: Finding, trial: StoredTrial) -> tuple[str, ...]:
+def _consequences(findings: Sequence[Finding], trial: StoredTrial) -> tuple[str, ...]:
+    causes = {finding.fingerprint for finding in findings}
     return tuple(
         f"{f.kind}: {f.expected}, seen {f.seen}"
         for f in trial.judgement.findings
-        if f.cause == finding.fingerprint
+        if f.cause in causes
     )
 
 
