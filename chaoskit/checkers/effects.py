@@ -14,6 +14,7 @@ from chaoskit.checkers.comparison import (
     difference,
     in_words,
     nearest,
+    still_taken,
     subject,
     times,
 )
@@ -22,6 +23,9 @@ from chaoskit.model.effects import Effect, Identity
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
+
+STILL_TAKEN = "still taken"
+"""What is seen of a row that is not freed."""
 
 
 def duplicate_effect(history: History, expectation: Expectation) -> Iterator[Finding]:
@@ -72,6 +76,7 @@ def wrong_inputs(history: History, expectation: Expectation) -> Iterator[Finding
 
 def lost_effect(history: History, expectation: Expectation) -> Iterator[Finding]:
     """Expected effects that never happened although the task went on past them to success."""
+    yield from _not_freed(history, expectation)
     tail = _tail(history, expectation)
     for identity, expected, seen in _missing(history, expectation):
         if identity in tail:
@@ -85,6 +90,21 @@ def lost_effect(history: History, expectation: Expectation) -> Iterator[Finding]
             seen=times(len(seen)),
             because=f"attempt {history.claim[1].attempt} ended with success and went past it",
             witness=(*(index for index, _ in seen), history.claim[0]),
+        )
+
+
+def _not_freed(history: History, expectation: Expectation) -> Iterator[Finding]:
+    """Rows that undisturbed runs free again, and that are still taken at a claimed success."""
+    for index, body in still_taken(history, expectation):
+        effect = body.effect
+        yield Finding(
+            kind="lost_effect",
+            operation=effect.operation,
+            subject=f"{effect.table} {effect.ref}: freed",
+            expected=f"{effect.in_words()}: freed again at the end",
+            seen=STILL_TAKEN,
+            because=f"attempt {body.attempt} changed it last, and ended with success",
+            witness=(index, history.claim[0]),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaoskit.checkers.comparison import compare, subject
-from chaoskit.checkers.effects import deleted
+from chaoskit.checkers.effects import STILL_TAKEN, deleted
 from chaoskit.checkers.outputs import OUTPUTS
 from chaoskit.model.events import AttemptEnded, ReplySent, RequestReceived
 from chaoskit.model.expectation import Expectation
@@ -17,11 +17,14 @@ PASSED_OVER = "the resume passes over a step that was never done"
 HALF_REPLACED = "a row is deleted in one transaction and inserted in the next (class HALF)"
 ERROR_AS_END = "a refused request is followed by a claim of success"
 NOTHING_DONE = "an attempt that does nothing claims success"
+NOT_FREED = "a row that an undisturbed run frees again stays taken after a success"
 EARLY_FINISH = "success is claimed before the end of the work is done (class LOST)"
 
 
 def lost(finding: Finding, history: History, expectation: Expectation) -> Diagnosis:
     """Why an effect in the middle of the work never happened."""
+    if finding.seen == STILL_TAKEN:
+        return Diagnosis(NOT_FREED, finding.because, "free it on every way to the end")
     swallowed = [
         (index, body)
         for index, body in history.requests
