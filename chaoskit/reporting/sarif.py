@@ -1,8 +1,8 @@
 """The report as SARIF 2.1.0 (OASIS, errata 01), for code scanning.
 
-One result for each flaw: findings of one kind, operation and diagnosis, at the line where the first
-of them was met; ``occurrenceCount`` says how many there are. What keeps a campaign from a verdict is
-a notification of its invocation, never a result.
+One result for each flaw: findings of one kind, operation and diagnosis, at the line where the
+first of them was met; ``occurrenceCount`` says how many there are. What keeps a campaign from a
+verdict is a notification of its invocation, never a result.
 """
 
 from __future__ import annotations
