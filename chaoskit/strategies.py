@@ -17,8 +17,9 @@ from collections.abc import Iterable, Sequence
 from hypothesis import strategies as st
 
 from chaoskit.explore import plan
-from chaoskit.explore.faults import AT_POINT, FAULT_KINDS, RESUMERS, WEEK
+from chaoskit.explore.faults import AT_POINT, FAULT_KINDS, RESUMERS, WEEK_S
 from chaoskit.model.actions import LATE, AtPoint, Beside, Kill, Pause
+from chaoskit.model.durations import duration_text, parse_duration
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, Point, StartPoint, WindowPoint, parse_point
@@ -73,6 +74,7 @@ def preludes(
     changes: Sequence[str] = (),
     checkpoints: Sequence[str] = ("*",),
     services: Sequence[str] = (),
+    resumed_within: str | float = WEEK_S,
 ) -> st.SearchStrategy[Fault]:
     """What is done before an attempt: of `KINDS` clock, damage, change, resumers and services.
 
@@ -81,13 +83,15 @@ def preludes(
         changes: names of the scenario's changes.
         checkpoints: patterns of files that are damaged.
         services: names of the services that are down.
+        resumed_within: by how much clocks advance, at the most: a text such as 72h, or seconds.
 
     Raises:
         UsageError: there is no such kind, or a word for it does not parse.
     """
     _check(kinds)
+    within_s = parse_duration(resumed_within, "resumed_within=")
     texts = {
-        "clock": [WEEK],
+        "clock": [f"clock:+{duration_text(max(1, min(WEEK_S, int(within_s))))}"],
         "damage": [f"damage:{how}:{files}" for files in checkpoints for how in HOWS],
         "change": [f"change:{name}" for name in changes],
         "resumers": [f"resumers:{number}" for number in RESUMERS],
@@ -105,6 +109,7 @@ def schedules(  # noqa: PLR0913 - all that may be drawn, each by its name
     changes: Sequence[str] = (),
     checkpoints: Sequence[str] = ("*",),
     services: Sequence[str] = (),
+    resumed_within: str | float = WEEK_S,
 ) -> st.SearchStrategy[Schedule]:
     """A schedule of one to ``kills_max`` attempts with a fault at a point, and what is done before
     their resumes. It shrinks towards one plain kill at the first point.
@@ -119,6 +124,7 @@ def schedules(  # noqa: PLR0913 - all that may be drawn, each by its name
         changes: see `preludes`.
         checkpoints: see `preludes`.
         services: see `preludes`.
+        resumed_within: see `preludes`.
 
     Raises:
         UsageError: there is no such kind, no point, or ``kills_max`` is less than 1.
@@ -126,7 +132,13 @@ def schedules(  # noqa: PLR0913 - all that may be drawn, each by its name
     if kills_max < 1:
         raise UsageError(f"kills_max is at least 1, not {kills_max}")
     at_points = _faults_at(points, faults)
-    prepared = preludes(faults, changes=changes, checkpoints=checkpoints, services=services)
+    prepared = preludes(
+        faults,
+        changes=changes,
+        checkpoints=checkpoints,
+        services=services,
+        resumed_within=resumed_within,
+    )
     return _schedules(at_points, prepared, kills_max)
 
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from chaoskit.model.behaviours import Behaviour
 from chaoskit.model.effects import Effect
 from chaoskit.model.errors import UsageError
-from chaoskit.model.hosting import Address, Observer, RequestInfo, ServiceSettings
+from chaoskit.model.hosting import Address, Keyed, Observer, RequestInfo, ServiceSettings
 from fake_services.conduct import Conduct, Fence, Refused, Treatment, postpones
 from fake_services.connections import Connections
 from fake_services.core import (
@@ -62,6 +62,8 @@ class HttpService:
         self._in_flight: Counter[str] = Counter()
         self._late: dict[int, tuple[asyncio.TimerHandle, Answer]] = {}
         self._port = 0
+        if isinstance(core, Keyed):
+            self.keep_keys = core.keep_keys
 
     async def start(self, observer: Observer, settings: ServiceSettings) -> Address:
         """Listen on loopback; see `Service.start`."""
@@ -103,8 +105,13 @@ class HttpService:
             timer.cancel()
             answer(None)
 
-    def handle(self, request: HttpRequest, answer: Answer) -> None:
-        """Take one request through its windows; ``answer`` is called once, now or later."""
+    def handle(
+        self, request: HttpRequest, answer: Answer, sender_lives: Callable[[], bool]
+    ) -> None:
+        """Take one request through its windows; ``answer`` is called once, now or later.
+
+        ``sender_lives``: whether the other end of the connection is open when it is called.
+        """
         assert self._observer is not None
         call = self._core.understand(request)
         fence = Fence.of(request.headers)
@@ -116,6 +123,7 @@ class HttpService:
             token=fence.token,
             early=request.early,
             later=lambda: self._land(request),
+            sender_lives=sender_lives,
         )
         number = self._observer.received(info)
         if number is None:

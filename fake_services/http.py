@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import sys
 from array import array
 from collections.abc import Callable
@@ -17,7 +19,8 @@ from fake_services.core import HttpReply, HttpRequest
 BODY_BYTES_MAX = 32 * 1024 * 1024
 """A request with a larger body is answered with 413 and cut."""
 
-Handler = Callable[[HttpRequest, Callable[[HttpReply | None], bool]], None]
+Handler = Callable[[HttpRequest, Callable[[HttpReply | None], bool], Callable[[], bool]], None]
+"""Takes a request, what answers it, and what says whether the other end is still there."""
 
 
 class HttpProtocol(asyncio.Protocol):
@@ -98,7 +101,7 @@ class HttpProtocol(asyncio.Protocol):
             self._early,
         )
         self._busy = True
-        self._handler(request, self._answer)
+        self._handler(request, self._answer, self._other_end_lives)
 
     def _answer(self, reply: HttpReply | None) -> bool:
         """Write ``reply``; None cuts the connection. False: the other side has gone."""
@@ -134,6 +137,21 @@ class HttpProtocol(asyncio.Protocol):
         unread = array("i", [0])
         ioctl(transport.get_extra_info("socket").fileno(), FIONREAD, unread)
         return unread[0] > 0
+
+    def _other_end_lives(self) -> bool:
+        """Whether some process still has the other end open, whatever we have read of it so far."""
+        if self._transport is None:
+            return False
+        with socket.socket(
+            fileno=os.dup(self._transport.get_extra_info("socket").fileno())
+        ) as wire:
+            wire.setblocking(False)
+            try:
+                return wire.recv(1, socket.MSG_PEEK) != b""
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False
 
     def _refuse(self, status: int, why: str) -> None:
         if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:

@@ -31,6 +31,10 @@ class KeyStore:
         self._lifetime_s = lifetime_s
         self._uses: dict[str, FirstUse] = {}
 
+    def keep_for(self, seconds: float) -> None:
+        """Forget each key so long after its first use."""
+        self._lifetime_s = seconds
+
     def find(self, key: str, now_s: float) -> FirstUse | None:
         """The first use of ``key``, unless it is unknown or too old at ``now_s``."""
         use = self._uses.get(key)

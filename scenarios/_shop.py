@@ -49,10 +49,10 @@ def customers(seed: int, number: int = 40) -> list[Customer]:
 
 
 class Shop:
-    """One connection to each service, kept open."""
+    """One connection to each service, kept open; ``payments`` is the name of the one to pay by."""
 
-    def __init__(self) -> None:
-        self._payments = _connect("CHAOSKIT_PAYMENTS_URL")
+    def __init__(self, payments: str = "payments") -> None:
+        self._payments = _connect(f"CHAOSKIT_{payments.upper()}_URL")
         self._email = _connect("CHAOSKIT_EMAIL_URL")
         self._jobs = _connect("CHAOSKIT_JOBS_URL")
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from chaoskit.campaign.events import Finished
+from chaoskit.campaign.mechanisms import best
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.run import run
 from chaoskit.campaign.store import Store
@@ -31,10 +32,23 @@ ORDINARY = {
     *("half_applied", "bound_by_arrival", "whole_file_hash", "stale_approval", "stale_lock"),
     *("coarse_key", "cancel_forgotten", "late_notice", "done_before_the_end", "left_behind"),
     *("no_checkpoint", "options_forgotten", "forty_calls", "one_owner", "looks_again", "fenced"),
+    *("rolled_back", "goes_on_in_the_file"),
+    *("last_one_again", "asked_twice", "exit_file_unread", "marker_unread", "marker_read"),
     *("code_by_step", "cancel_lasts", "log_with_an_end", "ordered_notices", "poison_stops"),
 }
 """One of each class and of each finding, and twins. The others are run by ``make gallery``, and by
 ``make exhaustive``."""
+
+
+TRACED = {
+    "last_one_again",
+    "marker_unread",
+    "marker_read",
+    "exit_file_unread",
+    "rolled_back",
+    "goes_on_in_the_file",
+}
+"""What is known of them follows from their system calls."""
 
 
 def each(files: list[Path]) -> list[object]:
@@ -64,6 +78,8 @@ def explore(tmp_path: Path, file: Path, most: int) -> Summary:
     options = Options(
         target=Target(scenario=str(file)), runs=str(tmp_path / "runs"), max_points=most
     )
+    if file.stem in TRACED:
+        options = msgspec.structs.replace(options, mechanisms=best())
     last = [event for event in run(options, Inline()) if isinstance(event, Finished)][-1]
     with Store(last.folder) as store:
         return summarize(store)

@@ -17,6 +17,7 @@ from chaoskit.campaign.jobs import (
     Survey,
     SurveyDone,
     checked,
+    judged_by_calls,
     trial_timeout_s,
 )
 from chaoskit.campaign.mechanisms import traced
@@ -136,7 +137,11 @@ class Bench:
             take=take,
             varying=expectation.varying,
         )
-        job = Runs(self._telling(settings) if tell else settings, (str(schedule),))
+        if tell:
+            settings = self._telling(settings)
+        if judged_by_calls(expectation):
+            settings = msgspec.structs.replace(settings, trace=True)
+        job = Runs(settings, (str(schedule),))
         (result,) = checked(self._session.perform(job), RunsDone).results
         self.trials += 1
         history = History.decode(result.history)

@@ -56,28 +56,35 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     varying: tuple[str, ...] = ()
 
 
-def settings_of(options: Options, wave: int = 0, varying: tuple[str, ...] = ()) -> Settings:
+def settings_of(
+    options: Options, wave: int = 0, expectation: Expectation | None = None
+) -> Settings:
     """How a campaign's runs are made.
 
     Args:
         options: of the campaign.
         wave: which its runs belong to; 0: to none of them. Those of the last one need not tell of
             their points.
-        varying: see `Settings`.
+        expectation: what the baselines taught, if they were run.
     """
     tell = wave < options.depth
     return Settings(
         target=options.target,
         seed=options.seed,
         timeout_s=options.timeout_s,
-        trace=tell and "calls" in options.mechanisms,
+        trace="calls" in options.mechanisms and (tell or judged_by_calls(expectation)),
         lines=tell and "lines" in options.mechanisms,
         skip_sleeps=options.skip_sleeps,
         another_day=traced().works,
         resume_after_s=options.resume_after_s,
         work_root=options.work_root,
-        varying=varying,
+        varying=expectation.varying if expectation is not None else (),
     )
+
+
+def judged_by_calls(expectation: Expectation | None) -> bool:
+    """Whether the calls of every attempt must be known to judge a trial."""
+    return expectation is not None and expectation.file_work is not None
 
 
 class Survey(msgspec.Struct, frozen=True, tag=True):

@@ -21,7 +21,10 @@ from chaoskit.model.errors import UsageError
 from chaoskit.model.schedule import Schedule, parse_schedule
 
 COMPLETE = "complete"
-_COPIED = ("forked", "settled", "restorable", "real", NO_VIEW, CLOSED, "points.total")
+_COPIED = (
+    *("forked", "settled", "resumed_within", "restorable", "real"),
+    *(NO_VIEW, CLOSED, "points.total"),
+)
 _ELSEWHERE = ("shard", "jobs", "runs", "work_root", "fresh")
 
 

@@ -80,6 +80,16 @@ def check_only(only: Sequence[str]) -> None:
             )
 
 
+def check_resumes(options: Options, scenario: Scenario) -> None:
+    """Refuse resumes that come later than the scenario declares, before anything is run.
+
+    Raises:
+        UsageError: `Options.resume_after_s`, or a clock of `Options.only`, is longer.
+    """
+    for text in options.only or ("none",):
+        scenario.check_resumes(parse_schedule(text), options.resume_after_s)
+
+
 def kinds_of(options: Options, scenario: Scenario) -> tuple[str, ...]:
     """The kinds of other faults that are tried; the scenario's own changes where nobody says."""
     if options.faults:
@@ -119,7 +129,7 @@ def _chosen(
         yield from sample(one_each(power_cuts(first, POWER)), most, seed)
     if "times" in options.mechanisms or options.times or noted(surveys, RING):
         yield from first_wave(moments(expectation.seconds, options.times or 50, seed))
-    ground = faults.ground_of(scenario, first, found)
+    ground = faults.ground_of(scenario, first, found, options.resume_after_s)
     others = faults.schedules(ground, kinds_of(options, scenario), seed)
     yield from sample(others, most, seed)
     yield from own_schedules(scenario.schedules, surveys)

@@ -32,7 +32,7 @@ from chaoskit.campaign.folder import discard, identity, open_campaign
 from chaoskit.campaign.judging import judge_again, judged
 from chaoskit.campaign.meetings import take_note
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.planning import check_only, first_schedules
+from chaoskit.campaign.planning import check_only, check_resumes, first_schedules
 from chaoskit.campaign.sharding import (
     CAMPAIGN,
     check_shard,
@@ -49,6 +49,8 @@ from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
 from chaoskit.checkers.comparison import counted
 from chaoskit.explore.classes import representatives
+from chaoskit.explore.completion import with_records
+from chaoskit.explore.file_work import with_file_work
 from chaoskit.explore.plan import (
     next_wave,
     noted,
@@ -92,6 +94,7 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
     check_shard(options)
     check_only(options.only)
     loaded = load(options.target)
+    check_resumes(options, loaded.scenario)
     files = sources(loaded)
     key = identity(msgspec.json.encode(_essential(options)), files)
     slug = Path(without_secrets(options.target.label)).stem
@@ -102,6 +105,7 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
             if loaded.scenario.task is not None:
                 store.put("forked", "yes")
             store.put("settled", ", ".join(loaded.scenario.settled))
+            store.put("resumed_within", _in_words(loaded.scenario.resumed_within))
             if options.shard is not None:
                 whole = msgspec.structs.replace(_essential(options), shard=None)
                 store.put(CAMPAIGN, identity(msgspec.json.encode(whole), files))
@@ -121,6 +125,11 @@ def run(options: Options, executor: Executor | None = None) -> Iterator[Campaign
         finally:
             if own is not None:
                 own.shutdown()
+
+
+def _in_words(given: str | float | None) -> str:
+    """A duration as it was declared; empty where none was."""
+    return "" if given is None else given if isinstance(given, str) else f"{given:g} s"
 
 
 def _essential(options: Options) -> Options:
@@ -229,6 +238,8 @@ class _Campaign:
         later, norm = _histories(done.results), (*self._store.norm(), *_histories(done.norm))
         scenario = load(self._options.target).scenario
         fresh = expect(first, second, scenario, *later, norm=norm)
+        fresh = with_records(fresh, (first, second))
+        fresh = with_file_work(fresh, (first, second), scenario.recorded)
         fresh = msgspec.structs.replace(fresh, varying=expectation.varying)
         if fresh.volatile != expectation.volatile or fresh.problems:
             self._store.put_survey(first, second, fresh, norm)
@@ -462,8 +473,7 @@ class _Campaign:
         )
 
     def _settings(self, wave: int = 0) -> jobs.Settings:
-        varying = self._expectation.varying if self._expectation is not None else ()
-        return jobs.settings_of(self._options, wave, varying)
+        return jobs.settings_of(self._options, wave, self._expectation)
 
     def _further(self, number: int) -> list[History]:
         """So many undisturbed runs, besides those of the survey."""

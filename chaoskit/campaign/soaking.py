@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from chaoskit.campaign.events import RepeatsStarted, SoakStarted
-from chaoskit.campaign.jobs import Job, RunsDone, Settings, Trials, outcome
+from chaoskit.campaign.jobs import Job, RunsDone, Settings, Trials, judged_by_calls, outcome
 from chaoskit.campaign.planning import kinds_of
 from chaoskit.campaign.repeating import REPEATS, Likeness, like, summed
 from chaoskit.campaign.store import SOAKED_S, Soaked, Store, StoredTrial
@@ -110,7 +110,10 @@ def soak_of(options: Options, first: History, known: Sequence[Point]) -> Soak:
     if options.power_loss:
         faults += power_cuts(first, POWER)
     scenario = load(options.target).scenario
-    kinds, ground = kinds_of(options, scenario), ground_of(scenario, first, known)
+    kinds, ground = (
+        kinds_of(options, scenario),
+        ground_of(scenario, first, known, options.resume_after_s),
+    )
     return Soak(
         points=known,
         faults=[*faults, *at_points(ground, kinds)],
@@ -138,7 +141,8 @@ class Soaking:
     ) -> None:
         self._store = store
         self._expectation = self._expected()
-        self._settings = msgspec.structs.replace(settings, trace=False, lines=False)
+        trace = settings.trace and judged_by_calls(self._expectation)
+        self._settings = msgspec.structs.replace(settings, trace=trace, lines=False)
         self._submit = submit
         self._began = time.monotonic()
         self._before_s = float(store.get(SOAKED_S) or 0)

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from chaoskit.explore.names import varying
+from chaoskit.explore.completion import with_records
+from chaoskit.explore.file_work import with_file_work
+from chaoskit.explore.names import renamed, varying
 from chaoskit.explore.survey import expect
 from chaoskit.model.declared import Declared, declared, differences
 from chaoskit.model.errors import ScenarioError
@@ -49,17 +51,34 @@ def survey_of(
     expectation = expect(first, second, loaded.scenario, *later, norm=norm)
     wanted = (*declared(loaded.scenario.expect), *expected)
     otherwise = tuple(differences(wanted, expectation.effects))
+    names = varying(runs)
+    named = [renamed(run, names) for run in runs]
     expectation = msgspec.structs.replace(
-        expectation,
-        varying=varying(runs),
+        with_file_work(with_records(expectation, named), named, loaded.scenario.recorded),
+        varying=names,
         problems=(*expectation.problems, *otherwise),
     )
+    if recorded := _unrecorded(loaded, expectation):
+        problems = (*expectation.problems, recorded)
+        expectation = msgspec.structs.replace(expectation, problems=problems)
     if not any(_failed(history) for history in norm or runs):
         left = "" if expectation.evidence or expectation.problems else _left_here(loaded)
         return msgspec.structs.replace(expectation, problems=(left,)) if left else expectation
     elsewhere = [_ELSEWHERE] if again and loaded.typed else []
     problems = (*expectation.problems, *_misplaced(loaded), *elsewhere)
     return msgspec.structs.replace(expectation, problems=problems)
+
+
+def _unrecorded(loaded: Loaded, expectation: Expectation) -> str:
+    """Why what the scenario names as records shows nothing; empty where it does."""
+    patterns = loaded.scenario.recorded
+    if not patterns or expectation.files or expectation.steps or not expectation.order:
+        return ""
+    return (
+        f"recorded={list(patterns)} tells nothing: an undisturbed run leaves no such file that it "
+        "was seen to write after an effect (the files are those at its end, in the folder in which "
+        "it runs; system calls must be traced, and requests must not overlap)"
+    )
 
 
 def _where(loaded: Loaded) -> str:

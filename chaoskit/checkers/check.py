@@ -122,7 +122,11 @@ def _with_causes(findings: list[Finding], history: History) -> list[Finding]:
     restarted = _attempt_of(restart, history) if restart is not None else 0
     stale = next((f for f in findings if f.kind == "stale_writer"), None)
     diverged = next((f for f in findings if f.kind == "diverged_state"), None)
-    redone = {_attempt_of(f, history): f for f in findings if f.kind == "redone_step"}
+    redone = {
+        _attempt_of(f, history): f
+        for f in findings
+        if f.kind == "redone_step" and not _by_itself(f, history)
+    }
 
     def cause(finding: Finding) -> str:
         if diverged is not None and (finding.kind, finding.operation) == ("false_success", OUTPUTS):
@@ -146,6 +150,11 @@ def _attempt_of(finding: Finding, history: History) -> int:
         return 0
     body = history.events[finding.witness[-1]].body
     return int(getattr(body, "attempt", 0)) if not isinstance(body, EffectApplied) else body.attempt
+
+
+def _by_itself(redone: Finding, history: History) -> bool:
+    """Whether one attempt did it twice; what else it repeated has another reason."""
+    return len({getattr(history.events[i].body, "attempt", 0) for i in redone.witness}) == 1
 
 
 def _end(history: History) -> str:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from chaoskit.checkers.blocked import blocked, words_of_all
 from chaoskit.checkers.comparison import compare, times
 from chaoskit.checkers.losses import COARSE_KEY, HALF_REPLACED, lost, success_without_its_end
+from chaoskit.checkers.redos import RECORD_IGNORED, run_again, started_over
 from chaoskit.model.effects import Effect
 from chaoskit.model.events import EffectApplied
 from chaoskit.model.expectation import Expectation
@@ -24,8 +25,6 @@ from chaoskit.model.history import History
 ORDER = "order: the record is written after the effect, not atomically with it"
 IDS = "external effect ids: resume cannot ask the service whether it happened"
 INPUTS = "the step's inputs and outputs are not in the checkpoint"
-POSITION = "anything but 'step N was reached' is missing from the checkpoint"
-NOTHING = "no checkpoint: nothing durable says how far the task came"
 FRESH_KEY = "idempotency key made anew by each attempt (KEY-1)"
 KEY_OF_A_CALL = "idempotency key made for each call, not for the step: one attempt made several"
 FORGOTTEN_KEY = "the service did not honour an idempotency key that it was given (KEY-3)"
@@ -114,7 +113,7 @@ def _by_the_order(
     step = _step_at(history, finding.witness[0]) if finding.witness else ""
     if step and _recorded(history, step, effects[0].attempt if effects else 1):
         return Diagnosis(
-            POSITION,
+            RECORD_IGNORED,
             f"step {step} was complete and recorded, and was run again all the same",
             "read the record of each completed step before running it",
         )
@@ -328,12 +327,8 @@ _RULES: dict[str, Callable[[Finding, History, Expectation], Diagnosis | None]] =
     "duplicate_effect": _duplicate,
     "lost_effect": lost,
     "stuck": _stuck,
-    "redone_step": _fixed(
-        POSITION, "record each completed step durably, with its result, before the next one begins"
-    ),
-    "silent_restart": _fixed(
-        NOTHING, "store which steps are complete where the next attempt finds it"
-    ),
+    "redone_step": run_again,
+    "silent_restart": started_over,
     "false_success": success_without_its_end,
     "wrong_inputs": _wrong_inputs,
     "wrong_binding": _fixed(

@@ -57,21 +57,29 @@ def wrong_inputs(history: History, expectation: Expectation) -> Iterator[Finding
         if identity in bound:
             continue
         effect = seen[0][1].effect
-        near = nearest(effect, expectation.effects)
-        likeness = (
-            f"it is like {near.in_words()!r}, but {difference(effect, near)}"
-            if near is not None
-            else f"no undisturbed run has any {identity.operation}"
-        )
         yield Finding(
             kind="wrong_inputs",
             operation=identity.operation,
             subject=subject(identity),
             expected=f"{effect.in_words()}: never",
             seen=times(len(seen)),
-            because=f"attempt {seen[0][1].attempt} did it; {likeness}",
+            because=f"attempt {seen[0][1].attempt} did it; {_likeness(effect, expectation)}",
             witness=tuple(index for index, _ in seen),
         )
+
+
+def _likeness(effect: Effect, expectation: Expectation) -> str:
+    """What an undisturbed run has in place of a strange effect: the same one at another service,
+    the one that is most like it, or nothing.
+    """
+    for other in expectation.effects:
+        same = (other.kind, other.fields) == (effect.kind, effect.fields)
+        if same and other.service != effect.service:
+            return f"an undisturbed run does it as {other.operation}"
+    near = nearest(effect, expectation.effects)
+    if near is None:
+        return f"no undisturbed run has any {effect.operation}"
+    return f"it is like {near.in_words()!r}, but {difference(effect, near)}"
 
 
 def lost_effect(history: History, expectation: Expectation) -> Iterator[Finding]:

@@ -1,8 +1,5 @@
-"""How far each attempt had come: what was complete before the next one began, and was done again.
-
-Where the task reports its steps, they are the measure; elsewhere each request for an effect is a
-step. A reported step is complete once it was recorded; in a task that records nothing, and for
-requests, once its successor has started.
+"""How far each attempt had come: what was complete before the next one began, and was done again,
+by another attempt or by the same one.
 """
 
 from __future__ import annotations
@@ -10,54 +7,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import lru_cache
-from itertools import pairwise
 from math import inf
 
-from chaoskit.model.effects import Identity
-from chaoskit.model.events import AttemptStarted, RequestReceived
+from chaoskit.checkers.work import Pieces, Which, Work, pieces
+from chaoskit.model.events import AttemptStarted
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
-
-Which = Identity | str
-"""What makes two pieces of work the same one: a request's identity, or a step's name."""
-
-
-_COME_AGAIN = frozenset({408, 421, 425, 429})
-"""Timeouts, and too early or too many requests (RFC 9110, 8470, 6585); SMTP's 421 (RFC 5321)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One step that an attempt began or completed at event ``index``.
-
-    ``name`` is the step, or the operation where only requests show it; ``identity`` is known for
-    requests.
-    """
-
-    attempt: int
-    name: str
-    index: int
-    identity: Identity | None = None
-
-    @property
-    def which(self) -> Which:
-        """See `Which`."""
-        return self.name if self.identity is None else self.identity
 
 
 @dataclass(frozen=True, slots=True)
 class Redo:
-    """Work that was complete at event ``first`` and that ``again`` began once more."""
+    """Work that was complete (``first``) and that ``again`` began once more."""
 
-    first: int
+    first: Work
     again: Work
 
     @property
     def attempt(self) -> int:
         """The attempt that did it again."""
         return self.again.attempt
+
+    @property
+    def within(self) -> bool:
+        """Whether the same attempt had completed it."""
+        return self.first.attempt == self.again.attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,116 +64,54 @@ class Progress:
 @lru_cache(maxsize=1)
 def progress(history: History, expectation: Expectation) -> Progress:
     """How far each attempt had come. The last answer is kept: several checkers ask."""
-    if history.steps:
-        begun, done = _begun_steps(history), _completed_steps(history)
-        allowed: Mapping[Which, int] = Counter(expectation.steps)
-    else:
-        begun, done = (
-            _begun_requests(history, expectation),
-            _completed_requests(history, expectation),
-        )
-        allowed = dict(expectation.requests)
-    patterns = expectation.redo_allowed
-    begun, done = (
-        [w for w in works if not any(fnmatchcase(w.name, p) for p in patterns)]
-        for works in (begun, done)
-    )
+    found = pieces(history, expectation)
+    redone = {redo.again.index: redo for redo in _within(found, history)}
+    redone |= {redo.again.index: redo for redo in _redone(found)}
     began = {body.attempt: index for index, body in history.of(AttemptStarted)}
-    return Progress(done, list(_redone(begun, done, allowed)), allowed, began)
+    return Progress(found.done, [redone[at] for at in sorted(redone)], found.allowed, began)
 
 
-def _redone(
-    begun: Sequence[Work], done: Sequence[Work], allowed: Mapping[Which, int]
-) -> Iterator[Redo]:
+def _within(found: Pieces, history: History) -> Iterator[Redo]:
+    """Work that an attempt began once more after it had completed all of it itself.
+
+    Of requests those that the service took for repeats: others have their effect again, and that
+    says it all. Of reported steps those that an undisturbed run begins once: how often it begins
+    another one may depend on what it waits for.
+    """
+    repeats = {body.request for _, body in history.replies.values() if body.deduped}
+    silent = {index for index, body in history.requests if body.request in repeats}
+    done: dict[tuple[int, Which], list[Work]] = {}
+    for work in found.done:
+        done.setdefault((work.attempt, work.which), []).append(work)
+    for work in found.begun:
+        most = found.allowed.get(work.which, 1)
+        if work.index not in silent if work.identity is not None else most > 1:
+            continue
+        before = done.get((work.attempt, work.which), [])
+        if len(before) >= most and before[most - 1].index < work.index:
+            yield Redo(before[0], work)
+
+
+def _redone(found: Pieces) -> Iterator[Redo]:
     """Work that was begun although earlier attempts had left none of it to do.
 
     An undisturbed run does each piece a known number of times. What earlier attempts have completed
     of these is not to be begun again.
     """
-    first: dict[Which, int] = {}
+    first: dict[Which, Work] = {}
     settled: Counter[Which] = Counter()
     asked: Counter[Which] = Counter()
-    waiting = list(reversed(done))
+    waiting = list(reversed(found.done))
     attempt = 0
-    for work in begun:
+    for work in found.begun:
         if work.attempt != attempt:
             attempt = work.attempt
             asked.clear()
             while waiting and waiting[-1].attempt < attempt and waiting[-1].index < work.index:
                 earlier = waiting.pop()
                 settled[earlier.which] += 1
-                first.setdefault(earlier.which, earlier.index)
+                first.setdefault(earlier.which, earlier)
         which = work.which
         asked[which] += 1
-        if settled[which] and asked[which] > allowed.get(which, 1) - settled[which]:
+        if settled[which] and asked[which] > found.allowed.get(which, 1) - settled[which]:
             yield Redo(first[which], work)
-
-
-def _begun_steps(history: History) -> list[Work]:
-    return [
-        Work(body.attempt, body.step, index)
-        for index, body in history.steps
-        if body.phase == "started"
-    ]
-
-
-def _completed_steps(history: History) -> list[Work]:
-    """Steps that the task itself reported, complete by record or by a successor."""
-    recorded = [
-        Work(body.attempt, body.step, index)
-        for index, body in history.steps
-        if body.phase == "recorded"
-    ]
-    if recorded:
-        return recorded
-    begun = _begun_steps(history)
-    last = {work.attempt: work for work in begun}
-    return [
-        work
-        for work in begun
-        if last[work.attempt].index > work.index and last[work.attempt].name != work.name
-    ]
-
-
-def _begun_requests(history: History, expectation: Expectation) -> list[Work]:
-    return [
-        _work(index, body, expectation)
-        for index, body in history.requests
-        if body.wants is not None and not _turned_away(body, history)
-    ]
-
-
-def _turned_away(body: RequestReceived, history: History) -> bool:
-    """Whether a request was told to come again: nothing was decided about what it asked for."""
-    reply = history.replies.get(body.request)
-    return reply is not None and (reply[1].status in _COME_AGAIN or reply[1].status >= 500)
-
-
-def _completed_requests(history: History, expectation: Expectation) -> list[Work]:
-    """Requests for an effect that were answered before the same attempt sent another one.
-
-    Empty where the undisturbed run has no fixed order: there a successor proves nothing. One that
-    is sent before the answer to the request ahead of it proves nothing either.
-    """
-    if not expectation.ordered:
-        return []
-    asks = [(index, body) for index, body in history.requests if body.wants is not None]
-    early = set(expectation.early)
-    done: list[Work] = []
-    proof: tuple[int, int] | None = None  # attempt and event of the next one that waited
-    for (index, body), (follower_index, follower) in reversed(list(pairwise(asks))):
-        assert follower.wants is not None
-        if not follower.early and expectation.identify(follower.wants) not in early:
-            proof = follower.attempt, follower_index
-        reply = history.replies.get(body.request)
-        if reply is None or not reply[1].good:
-            continue
-        if proof is not None and proof[0] == body.attempt and proof[1] > reply[0]:
-            done.append(_work(index, body, expectation))
-    return done[::-1]
-
-
-def _work(index: int, body: RequestReceived, expectation: Expectation) -> Work:
-    assert body.wants is not None
-    identity = expectation.identify(body.wants)
-    return Work(body.attempt, f"{body.service}.{body.operation}", index, identity)

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from chaoskit.checkers.comparison import counted, in_words, subject
-from chaoskit.checkers.progress import Progress, Redo, Which, progress
+from chaoskit.checkers.progress import Progress, Redo, progress
+from chaoskit.checkers.work import Which, Work
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
@@ -30,9 +31,9 @@ def redone_step(history: History, expectation: Expectation) -> Iterator[Finding]
             operation=again.name,
             subject=subject(again.identity) if again.identity is not None else again.name,
             expected=f"{words}: not again once it was complete",
-            seen=f"run again by attempt {redo.attempt}",
-            because=f"it was complete at event {redo.first}, and event {again.index} runs it again",
-            witness=(redo.first, again.index),
+            seen=f"run again by {'the same ' * redo.within}attempt {redo.attempt}",
+            because=f"{_complete(redo.first)}, and event {again.index} runs it again",
+            witness=(redo.first.index, again.index),
         )
 
 
@@ -49,9 +50,14 @@ def silent_restart(history: History, expectation: Expectation) -> Iterator[Findi
             seen=f"attempt {attempt} began again at its first step, {first.again.name}",
             because=f"{_known(len(made.done_before(attempt)))} known to earlier attempts, and it "
             f"ran {len(redos)} of them again",
-            witness=(first.first, first.again.index),
+            witness=(first.first.index, first.again.index),
         )
         return
+
+
+def _complete(work: Work) -> str:
+    recorded = f" and recorded by {work.by} before the kill" if work.by else ""
+    return f"it was complete at event {work.index}{recorded}"
 
 
 def _known(steps: int) -> str:
@@ -62,7 +68,8 @@ def _restarts(history: History, made: Progress) -> dict[int, list[Redo]]:
     """Attempts that did all over again what was complete, from the very first step on."""
     again: dict[int, list[Redo]] = {}
     for redo in made.redone:
-        again.setdefault(redo.attempt, []).append(redo)
+        if not redo.within:
+            again.setdefault(redo.attempt, []).append(redo)
     return {
         attempt: redos
         for attempt, redos in again.items()

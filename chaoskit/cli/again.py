@@ -21,6 +21,7 @@ from chaoskit.cli import completing
 from chaoskit.cli.console import console
 from chaoskit.cli.run import mechanisms_of
 from chaoskit.cli.shrinking import follow
+from chaoskit.explore.clocks import concerning, unmoved
 from chaoskit.explore.shrink import MOST
 from chaoskit.model.findings import Verdict
 from chaoskit.model.token import ReplayToken, parse_token
@@ -53,7 +54,7 @@ def replay(token: str, verbose: bool) -> int:
     out = console()
     _say_what(parsed, out)
     replayed = run_replay(parsed)
-    _say_outcome(replayed, out)
+    _say_outcome(replayed, out, parsed.resume_after_s)
     if verbose:
         for event in replayed.history.events:
             body = plain(msgspec.json.encode(event.body).decode())
@@ -70,14 +71,16 @@ def _say_what(token: ReplayToken, out: Console) -> None:
         out.print(f"  all clocks advance by {token.resume_after_s} s after each kill", style="dim")
 
 
-def _say_outcome(replayed: Replayed, out: Console) -> None:
-    outcome = replayed.outcome
+def _say_outcome(replayed: Replayed, out: Console, after_s: int = 0) -> None:
+    outcome, clocks = replayed.outcome, plain(unmoved(replayed.history, after_s))
     said = str(replayed.repeats) if outcome == "FLAKY" else outcome
-    out.print(Text.assemble((said, _COLOURS[outcome]), f"  {MEANING[outcome][1]}"))
+    out.print(
+        Text.assemble((said, _COLOURS[outcome]), f"  {concerning(MEANING[outcome][1], clocks)}")
+    )
     if replayed.repeats is not None and outcome != "FLAKY":
         out.print(f"  {replayed.repeats.times} repeats do not show it either")
     for finding in cleaned(replayed.judgement).roots:
-        out.print(f"  {finding.kind}  {finding.operation}", style="bold")
+        out.print(f"  {finding.kind}  {concerning(finding.operation, clocks)}", style="bold")
         out.print(f"  expected  {finding.expected}; seen {finding.seen}")
         out.print(f"  because   {finding.because}")
     for reason in map(plain, replayed.reasons):
@@ -109,7 +112,7 @@ def shrink(token: str, mechanisms: str, max_trials: int) -> int:
         out.print(f"smallest  {trial}", soft_wrap=True)
         more = "; not everything was tried, there may be a smaller one" if ended.cut_off else ""
         out.print(f"  {ended.trials} trials, {ended.surveys} surveys{more}", style="dim")
-    _say_outcome(ended.replayed, out)
+    _say_outcome(ended.replayed, out, parsed.resume_after_s)
     if ended.began:
         out.print(f"chaoskit replay {ended.token}", style="cyan", soft_wrap=True)
     return MEANING[ended.replayed.outcome][0]

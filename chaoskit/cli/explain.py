@@ -105,7 +105,7 @@ def _list(out: Console) -> None:
 
 
 def _show(found: ReportedFinding, out: Console) -> None:
-    out.print(Text.assemble((found.kind, "bold red"), f"  {found.operation}"))
+    out.print(Text.assemble((found.kind, "bold red"), f"  {found.concerns}"))
     rows = [
         ("where", found.schedule),
         ("between", found.between),

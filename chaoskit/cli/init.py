@@ -15,7 +15,7 @@ from chaoskit.cli.starting import Starter, scenario_text, test_text
 from chaoskit.cli.words import command_words, pair
 from chaoskit.model.errors import UsageError
 from chaoskit.reporting.files import write_text
-from chaoskit.trial.services import service_names, unknown_service
+from chaoskit.trial.services import instances_of
 
 EXAMPLE = "example"
 
@@ -72,10 +72,7 @@ def init(
 
 def _services(text: str) -> tuple[str, ...]:
     chosen = tuple(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))
-    known = service_names()
-    for name in chosen:
-        if name not in known:
-            raise unknown_service(name, known)
+    instances_of(chosen)
     return chosen
 
 

@@ -25,10 +25,11 @@ from chaoskit.cli.live import Live
 from chaoskit.cli.process import SIGNALS
 from chaoskit.cli.shrinking import shrink_findings
 from chaoskit.cli.soak import with_soak
-from chaoskit.cli.words import command_words, pair, read_declared, text_of
+from chaoskit.cli.words import command_words, named_time, pair, read_declared, text_of
 from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MECHANISMS, Mechanism
 from chaoskit.model.actions import LATE, Lateness
+from chaoskit.model.durations import parse_duration
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.findings import Verdict
 from chaoskit.model.preludes import parse_clock
@@ -102,7 +103,11 @@ def in_flight_of(text: str) -> tuple[Lateness, ...]:
     epilog="Exit codes: 0 valid, 1 findings, 2 usage, 3 chaoskit itself failed, 4 unknown.",
 )
 @click.argument("scenario", required=False)
-@click.option("--services", default="", help="Fake services, as in payments,email,database.")
+@click.option(
+    "--services",
+    default="",
+    help="Fake services, as in payments,email,database; payments:eu,payments:us are two of a kind.",
+)
 @click.option("--resume", "resume", default="", help="The command line that resumes the task.")
 @click.option(
     "--control",
@@ -129,6 +134,12 @@ def in_flight_of(text: str) -> tuple[Lateness, ...]:
     multiple=True,
     metavar="GLOB",
     help="Files that must end as an undisturbed run leaves them: *.csv, ~/.job/done, /tmp/x.",
+)
+@click.option(
+    "--recorded",
+    multiple=True,
+    metavar="GLOB",
+    help="Files that each record a completed step, as in done-*: what they record is not redone.",
 )
 @click.option(
     "--contract",
@@ -195,6 +206,19 @@ def in_flight_of(text: str) -> tuple[Lateness, ...]:
     "--resume-after",
     metavar="TIME",
     help="After each kill all clocks advance by 90s, 5m, 1h, 7d; many leases matter only then.",
+)
+@click.option(
+    "--resumed-within",
+    default="",
+    metavar="TIME",
+    help="The task is resumed so soon after an interruption (72h): no fault lets more time pass.",
+)
+@click.option(
+    "--key-lifetime",
+    "key_lifetime",
+    multiple=True,
+    metavar="SERVICE=TIME",
+    help="How long a service remembers an idempotency key, as in payments=72h; by default 24h.",
 )
 @click.option("--skip-sleeps", is_flag=True, help="The task's sleep calls return at once.")
 @click.option(
@@ -324,16 +348,19 @@ def _target(command: object, given: dict[str, object]) -> Target:
             raise UsageError("give a SCENARIO file, or a command after --")
         for name in (
             *("services", "resume", "control", "env", "outputs", "contract", "behaviours"),
-            *("tables", "allow", "clean"),
+            *("recorded", "tables", "allow", "clean", "key_lifetime", "resumed_within"),
         ):
             if given[name]:
-                raise UsageError(f"--{name} goes with a command after --, not with a scenario file")
+                option = name.replace("_", "-")
+                raise UsageError(
+                    f"--{option} goes with a command after --, not with a scenario file"
+                )
         return Target(scenario=str(scenario))
     if scenario:
         raise UsageError(f"give either a scenario ({scenario}) or a command after --, not both")
     if not words:
         raise UsageError("there is no command after --")
-    tables = given["tables"]
+    tables, lifetimes = given["tables"], given["key_lifetime"]
     spec = CommandSpec(
         command=words,
         resume=command_words(str(given["resume"]), "--resume"),
@@ -341,16 +368,25 @@ def _target(command: object, given: dict[str, object]) -> Target:
         env=dict(pair(text, "--env") for text in _texts(given["env"])),
         services=tuple(filter(None, str(given["services"]).split(","))),
         outputs=tuple(_texts(given["outputs"])),
+        recorded=tuple(_texts(given["recorded"])),
         contract=dict(
             pair(p.strip(), "--contract") for p in str(given["contract"]).split(",") if p
         ),
         behaviours=tuple(_texts(given["behaviours"])),
         allow=tuple(_texts(given["allow"])),
         clean=tuple(_texts(given["clean"])),
+        key_lifetime=dict(named_time(text, "--key-lifetime") for text in _texts(lifetimes)),
+        resumed_within=_within(str(given["resumed_within"])),
         tables=text_of(tables, "--tables") if isinstance(tables, Path) else "",
         typed=not given["power_loss"],  # which follows the work folder only
     )
     return Target(command=spec)
+
+
+def _within(text: str) -> str:
+    if text:
+        parse_duration(text, "--resumed-within")
+    return text
 
 
 def _after_s(value: object) -> int:

@@ -6,6 +6,7 @@ The serving itself comes, like the services, through an entry point.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from chaoskit.cli.process import check_output
 from chaoskit.cli.words import text_of
 from chaoskit.model.behaviours import parse_behaviour
 from chaoskit.model.errors import UsageError, unknown_name
-from chaoskit.trial.services import create_services, service_names
+from chaoskit.trial.services import create_services, instances_of, service_names
 
 _GROUP = "chaoskit.serving"
 
@@ -42,7 +43,8 @@ def serve(
     page: bool,
     page_port: int | None,
 ) -> int:
-    """Serve SERVICES (all but postgres by default) on loopback until interrupted.
+    """Serve SERVICES (all but postgres by default) on loopback until interrupted. payments:eu is
+    one under the name eu, so that there can be two.
 
     Addresses come first, as lines for a shell; then one JSON line for each effect. With --page,
     CHAOSKIT_PAGE_URL is that of a page for your browser; see docs/serve.md.
@@ -52,13 +54,15 @@ def serve(
     if not points:
         raise UsageError("no package that serves services is installed")
     make, run = points[0].load()
+    instances = instances_of(names)
+    by_kind = {
+        "email": {"smtp_port": str(smtp_port)},
+        "database": {"tables": text_of(tables, "--tables")} if tables else {},
+    }
     serving = make(
         services=create_services(names),
-        ports=dict(_port(text, names) for text in ports),
-        options={
-            "email": {"smtp_port": str(smtp_port)},
-            "database": {"tables": text_of(tables, "--tables")} if tables else {},
-        },
+        ports=dict(_port(text, [one.name for one in instances]) for text in ports),
+        options=by_kind | {one.name: by_kind.get(one.kind, {}) for one in instances},
         behaviours=tuple(map(parse_behaviour, behaviours)),
         seed=seed,
         page_port=(page_port or 0) if page or page_port is not None else None,
@@ -72,7 +76,7 @@ def _say(line: str) -> None:
     check_output()
 
 
-def _port(text: str, names: tuple[str, ...]) -> tuple[str, int]:
+def _port(text: str, names: Sequence[str]) -> tuple[str, int]:
     service, _, number = text.partition("=")
     if not number.isdigit():
         raise UsageError(f"--port takes SERVICE=PORT with a number, not {text!r}")

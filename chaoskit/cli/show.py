@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from chaoskit.campaign.folder import LATEST, find_run
-from chaoskit.campaign.options import DEFAULT_RUNS
+from chaoskit.campaign.options import DEFAULT_RUNS, Options
 from chaoskit.campaign.store import Store, StoredTrial
 from chaoskit.cli import completing
 from chaoskit.cli.console import console
+from chaoskit.explore.clocks import concerning, unmoved
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.reporting.clean import cleaned, plain, plain_lines
 from chaoskit.reporting.terminal import COLOURS
@@ -109,7 +111,10 @@ def _tell(store: Store, trial: StoredTrial, out: Console, *, calls: bool, shorte
     roots = trial.judgement.roots
     witness = frozenset(index for finding in roots for index in finding.witness)
     verdict = trial.judgement.verdict
-    out.print(Text.assemble((verdict, COLOURS[verdict]), "  ", plain(trial.schedule)))
+    options = msgspec.json.decode(store.get("options") or "", type=Options)
+    clocks = plain(unmoved(history, options.resume_after_s))
+    said = concerning(plain(trial.schedule), clocks)
+    out.print(Text.assemble((verdict, COLOURS[verdict]), "  ", said))
     way = "a real kill" if trial.real else "resumed from a copy of the world at this point"
     out.print(f"  {way}; ended {trial.judgement.end}", style="dim", markup=False)
     only = None if calls else without_calls(history)
@@ -124,7 +129,11 @@ def _tell(store: Store, trial: StoredTrial, out: Console, *, calls: bool, shorte
     _timeline(list(told(history, only)), witness, out)
     for finding in cleaned(trial.judgement).roots:
         out.print()
-        out.print(Text.assemble(("  " + finding.kind, "bold red"), "  ", finding.operation))
+        out.print(
+            Text.assemble(
+                ("  " + finding.kind, "bold red"), "  ", concerning(finding.operation, clocks)
+            )
+        )
         out.print(Text(f"  expected {finding.expected}; seen {finding.seen}"))
         out.print(Text(f"  because  {finding.because}"))
     for reason in trial.judgement.unknowns:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from chaoskit.model.instances import Instance, parse_instance
 
 WIDTH = 88
 """Of a line, as formatters have it by default; the files are written as these would leave them."""
@@ -85,8 +88,17 @@ def _services(services: Sequence[str]) -> Iterator[str]:
     yield "    # Where they are stands in variables of the task's environment; placeholders in a"
     yield "    # word of command or env are filled in."
     for service in services:
-        for address in ADDRESSES.get(service, ("see its own documentation",)):
+        for address in _addresses(parse_instance(service)):
             yield f"    # - {service}: {address}"
+
+
+def _addresses(service: Instance) -> tuple[str, ...]:
+    found = ADDRESSES.get(service.kind, ("see its own documentation",))
+    if service.name == service.kind:
+        return found
+    parts = re.findall(r"\.(\w+)\}", found[-1])
+    variables = ", ".join(f"CHAOSKIT_{service.name}_{part}".upper() for part in parts)
+    return variables, ", ".join(f"{{{service.name}.{part}}}" for part in parts)
 
 
 def _environment(starter: Starter) -> Iterator[str]:

@@ -9,6 +9,7 @@ import shlex
 from pathlib import Path
 
 from chaoskit.model.declared import Declared, declared
+from chaoskit.model.durations import parse_duration
 from chaoskit.model.errors import UsageError, naming
 
 
@@ -22,6 +23,17 @@ def pair(text: str, option: str) -> tuple[str, str]:
     if not equals or not name:
         raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
     return name, value
+
+
+def named_time(text: str, option: str) -> tuple[str, str]:
+    """NAME=TIME as its two parts.
+
+    Raises:
+        UsageError: it is none, or TIME is no duration.
+    """
+    name, time = pair(text, option)
+    parse_duration(time, f"{option} {name}=")
+    return name, time
 
 
 def command_words(text: str, option: str) -> tuple[str, ...]:

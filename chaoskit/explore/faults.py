@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from chaoskit.explore.plan import points, window_of
 from chaoskit.model.actions import AtPoint, Pause, Stop, Twin
+from chaoskit.model.durations import duration_text
 from chaoskit.model.events import RequestReceived
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, Point, WindowPoint
@@ -30,7 +31,7 @@ FAULT_KINDS: Mapping[str, str] = {
     "pause": "the task stands still while somebody else resumes, and then goes on",
     "twin": "a second process of the task is started while the first one runs",
     "resumers": "several processes resume at the same moment",
-    "clock": "a week passes before the resume",
+    "clock": "a week passes before the resume, or less where resumed_within= says so",
     "damage": "a file that the task resumes from is torn, zeroed, empty, missing or an older one",
     "change": "what the scenario declares: another world, other inputs, environment or code",
     "services": "a service loses a reply, fails, rejects, lags, is down, or commits late",
@@ -54,7 +55,7 @@ AT_POINT: Mapping[str, AtPoint] = {
 """The kinds of fault that land at a point, and what is done there."""
 
 RESUMERS = (2, 8)
-WEEK = "clock:+7d"
+WEEK_S = 7 * 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Ground:
         changes: the names of the scenario's changes.
         checkpoints: the scenario's patterns of files.
         settled: patterns of operations of which the task relies on that nothing is in flight.
+        later_s: by how many seconds the clocks may advance before a resume, at the most.
     """
 
     history: History
@@ -74,6 +76,7 @@ class Ground:
     changes: Sequence[str] = ()
     checkpoints: Sequence[str] = ("*",)
     settled: Sequence[str] = ()
+    later_s: int = WEEK_S
 
     @property
     def places(self) -> list[Point]:
@@ -97,14 +100,25 @@ class Ground:
         return [body for _, body in self.history.requests if body.wants is not None]
 
 
-def ground_of(scenario: Scenario, history: History, found: Sequence[Point]) -> Ground:
-    """The ground that a scenario is, given an undisturbed run and the points that were found."""
+def ground_of(
+    scenario: Scenario, history: History, found: Sequence[Point], after_s: int = 0
+) -> Ground:
+    """The ground that a scenario is.
+
+    Args:
+        scenario: the scenario.
+        history: an undisturbed run.
+        found: the points that undisturbed runs pass.
+        after_s: by how much all clocks advance after each kill already.
+    """
+    limit_s = scenario.resumed_within_s
     return Ground(
         history,
         found,
         tuple(scenario.changes),
         tuple(scenario.checkpoints),
         tuple(scenario.settled),
+        WEEK_S if limit_s is None else min(WEEK_S, int(limit_s) - after_s),
     )
 
 
@@ -123,8 +137,8 @@ def preludes(ground: Ground, kinds: Sequence[str]) -> list[Fault]:
     found: list[str] = []
     if "resumers" in kinds:
         found += [f"resumers:{number}" for number in RESUMERS]
-    if "clock" in kinds:
-        found.append(WEEK)
+    if "clock" in kinds and ground.later_s > 0:
+        found.append(f"clock:+{duration_text(ground.later_s)}")
     if "damage" in kinds:
         found += [
             f"damage:{how}:{files}"

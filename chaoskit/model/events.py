@@ -187,6 +187,13 @@ class FileLeft(msgspec.Struct, frozen=True):
     runs: bool = False
 
 
+class RecordsFound(msgspec.Struct, frozen=True, tag="records"):
+    """The files that record completed steps, as an attempt left them: their sizes in bytes."""
+
+    attempt: int
+    files: dict[str, int]
+
+
 class StateObserved(msgspec.Struct, frozen=True, tag="state"):
     """The declared outputs at the end of the trial, by path in the work folder: the SHA-256 of
     each, and what is needed to say how it differs. ``left``: files that may say why a task never
@@ -211,6 +218,7 @@ Body = (
     | FaultLanded
     | EventsLeftOut
     | AttemptEnded
+    | RecordsFound
     | StateObserved
 )
 

@@ -10,6 +10,7 @@ import msgspec
 from chaoskit.model.contract import Contract
 from chaoskit.model.effects import Effect, Identity, identity_of
 from chaoskit.model.events import Output
+from chaoskit.model.file_work import FileWork
 
 
 class Terms(msgspec.Struct, frozen=True):
@@ -45,6 +46,27 @@ class Freed(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.table} {self.ref}" if self.ref else self.table
 
 
+class Recorded(msgspec.Struct, frozen=True):
+    """A step that an undisturbed run has recorded.
+
+    ``number``: of its request for an effect in the run, from 1 on. ``by``: the call that did.
+    ``last``: no other one follows.
+    """
+
+    number: int
+    identity: Identity
+    by: str
+    last: bool = False
+
+
+class FileRecord(msgspec.Struct, frozen=True):
+    """A file that records that ``steps`` are complete, once it has ``bytes`` or more."""
+
+    file: str
+    bytes: int
+    steps: tuple[Identity, ...]
+
+
 class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     """What the trials of a campaign are measured against.
 
@@ -59,6 +81,10 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     ``record_first`` says that the task changes its own files before its first effect and between
     the others, and not after the last one: what it knows of an effect it had written before.
     ``unsynced`` are the effects before or after which it leaves something written without a sync.
+    ``recorded``: by point, in text form, the step whose record is there when the first attempt
+    comes to it; the step is complete then. ``files``: those that `Scenario.recorded` names.
+    ``by_children``: the steps of which a child of the task writes the record, in a file of its own.
+    ``file_work``: of a task that does nothing else, what its files are for; None: not known.
     ``changes`` are the scenario's, by name. ``refusals``: `Scenario.refusals`. ``varying``: names
     of files that differ from run to run, with ``*`` for what differs. ``outputs``: size and content
     of the files in ``digests``, as far as they are known. ``freed``: rows that are taken and freed
@@ -77,6 +103,10 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     early: tuple[Identity, ...] = ()
     record_first: bool = False
     unsynced: tuple[Identity, ...] = ()
+    recorded: dict[str, Recorded] = {}
+    files: tuple[FileRecord, ...] = ()
+    by_children: tuple[Identity, ...] = ()
+    file_work: FileWork | None = None
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
     rules: str = ""
@@ -114,6 +144,14 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
             if known == identity:
                 return effect
         return None
+
+    @property
+    def judges_the_last_step(self) -> bool:
+        """Whether it is known by what the last step is complete."""
+        if any(step.last for step in self.recorded.values()):
+            return True
+        known = (*self.by_children, *(step for file in self.files for step in file.steps))
+        return bool(self.order) and self.order[-1] in known
 
     @property
     def evidence(self) -> bool:

@@ -22,6 +22,7 @@ from chaoskit.model.events import (
     FaultLanded,
     FileLeft,
     Output,
+    RecordsFound,
     ReplySent,
     RequestReceived,
     StateObserved,
@@ -130,6 +131,11 @@ class History:
     def left(self) -> dict[str, FileLeft]:
         """Files that may say why the task never came to its end."""
         return next((body.left for _, body in self.of(StateObserved)), {})
+
+    @cached_property
+    def records(self) -> dict[int, dict[str, int]]:
+        """By attempt, the files that record completed steps, with their sizes in bytes."""
+        return {body.attempt: body.files for _, body in self.of(RecordsFound)}
 
     @cached_property
     def left_out(self) -> EventsLeftOut | None:

@@ -23,7 +23,8 @@ class RequestInfo:
     that is when it is called, with nobody there to answer, and returns what it changed: a request
     that was in flight when its sender died. None where the service cannot do that. ``token`` is
     the fencing token that came along. ``early``: it was sent before the one ahead of it on its
-    connection was answered.
+    connection was answered. ``sender_lives``: whether its sender is there when it is called, after
+    another process of the task was killed.
     """
 
     service: str
@@ -33,6 +34,7 @@ class RequestInfo:
     token: int | None = None
     early: bool = False
     later: Callable[[], Sequence[Effect]] | None = field(default=None, compare=False, repr=False)
+    sender_lives: Callable[[], bool] = field(default=lambda: False, compare=False, repr=False)
 
 
 class Observer(Protocol):
@@ -89,6 +91,16 @@ class Clocked(Protocol):
 
     def shift_clock(self, seconds: float) -> None:
         """Move the clock on, for the rest of the trial: a reset puts it back."""
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """What a service can do besides: it remembers idempotency keys, and forgets them."""
+
+    def keep_keys(self, seconds: float) -> None:
+        """Forget each key so long after its first use, by the service's own clock. A reset, and
+        going back to a saved world, do not change this.
+        """
 
 
 @runtime_checkable

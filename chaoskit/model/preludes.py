@@ -16,6 +16,7 @@ from typing import Literal, get_args
 
 from chaoskit.model.behaviours import KINDS as BEHAVIOURS
 from chaoskit.model.behaviours import Behaviour, parse_behaviour
+from chaoskit.model.durations import UNITS_S
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.points import NAME
 
@@ -30,7 +31,6 @@ FORMS = ("clock:+7d", "damage:torn:GLOB", "change:NAME", "resumers:2")
 CLOCK_MAX_S = 100 * 365 * 86400
 """How far clocks are moved at once, at the most: programs and services can still tell the date."""
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _GLOB = r"[A-Za-z0-9_.,:=~*?\[\]/\-]+"
 _CLOCK = re.compile(r"clock:\+(?P<number>[1-9][0-9]{0,8})(?P<unit>[smhd])")
 _DAMAGE = re.compile(rf"damage:(?P<how>[a-z]+):(?P<files>{_GLOB})")
@@ -51,7 +51,7 @@ class Clock:
     @property
     def seconds(self) -> int:
         """By how much."""
-        return self.number * _UNITS[self.unit]
+        return self.number * UNITS_S[self.unit]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from chaoskit.model.changes import Change
 from chaoskit.model.declared import declared
+from chaoskit.model.durations import duration_text, parse_duration
 from chaoskit.model.errors import ScenarioError, UsageError
+from chaoskit.model.instances import Instance, parse_instance, spread_all, spread_keys
 from chaoskit.model.patterns import split_pattern
 from chaoskit.model.points import NAME
-from chaoskit.model.schedule import parse_schedule
+from chaoskit.model.preludes import Clock
+from chaoskit.model.schedule import Schedule, parse_schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +36,15 @@ class Scenario:
         resume: the command for every attempt after the first; the same one by default.
         env: further environment variables, with the same placeholders.
         services: names of fake services ("payments", "email", "database" or "postgres", "jobs").
+            "payments:eu" is one under a name of its own, so that there can be two: ``{eu.url}``,
+            ``eu.charge``. What is said of ``payments.charge`` holds for each of them.
         inputs: makes the task's inputs, any JSON value, from the seed; written to a file that
             ``CHAOSKIT_INPUTS`` names.
         prepare: fills the work folder before the first attempt: ``prepare(folder, seed)``.
         outputs: glob patterns of files; what they match must end up as it does in an undisturbed
             run. They are relative to the folder in which the task runs, or begin with ``~/``,
             ``/`` or ``state:`` (the work folder).
+        recorded: glob patterns of files, as for ``outputs``: each records that a step is complete.
         tables: SQL that makes the database's tables, so that each row is booked as it is written.
         contract: per operation pattern, how often an effect may happen; exactly once by default.
         identity: per operation, the fields that make an effect the same business fact; by default
@@ -52,6 +58,10 @@ class Scenario:
             checkpointing off or one item at a time. Its effects and outputs are what is expected.
         schedules: faults in text form (``kill@payments.charge#2.applied / kill@rescue#1``) that
             every campaign of this scenario runs besides those that it chooses by itself.
+        key_lifetime: per service, for how long it remembers an idempotency key, by its own clock:
+            ``{"payments": "72h"}``, or seconds; 24 hours by default.
+        resumed_within: how long after an interruption the task is resumed at the latest: ``"72h"``,
+            or seconds. No fault advances the clocks by more before a resume; None: by a week.
         changes: by name, what may be different when the task is resumed; see `Change`.
         checkpoints: glob patterns in the work folder: what the task resumes from, to be damaged
             where that is asked for; by default all that are directly in it.
@@ -78,6 +88,7 @@ class Scenario:
     inputs: Callable[[int], object] | None = None
     prepare: Callable[[Path, int], None] | None = None
     outputs: Sequence[str] = ()
+    recorded: Sequence[str] = ()
     tables: str = ""
     contract: Mapping[str, str] = field(default_factory=dict)
     identity: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -86,6 +97,8 @@ class Scenario:
     behaviours: Sequence[str] = ()
     control: Callable[[], object] | Sequence[str] = ()
     schedules: Sequence[str] = ()
+    key_lifetime: Mapping[str, str | float] = field(default_factory=dict)
+    resumed_within: str | float | None = None
     changes: Mapping[str, Change] = field(default_factory=dict)
     checkpoints: Sequence[str] = ("*",)
     allow: Sequence[str] = ()
@@ -108,6 +121,73 @@ class Scenario:
         control = () if callable(self.control) else self.control
         return tuple(filter(None, (self.command, self.resume, control)))
 
+    @property
+    def instances(self) -> tuple[Instance, ...]:
+        """The services, in their order, with the names that they have in this run."""
+        return tuple(map(parse_instance, self.services))
+
+    @property
+    def service_names(self) -> tuple[str, ...]:
+        """The names that the services have in this run, in their order."""
+        return tuple(one.name for one in self.instances)
+
+    def for_instances(self) -> Scenario:
+        """The same, with what it says of a kind of service said of each instance of that kind."""
+        among = self.instances
+        if all(one.name == one.kind for one in among):
+            return self
+        return replace(
+            self,
+            contract=spread_keys(self.contract, among),
+            identity=spread_keys(self.identity, among),
+            redo=tuple(dict.fromkeys((*self.redo, *spread_all(self.redo, among)))),
+            settled=spread_all(self.settled, among),
+            key_lifetime=spread_keys(self.key_lifetime, among),
+            changes={
+                name: replace(change, matters=spread_all(change.matters, among))
+                for name, change in self.changes.items()
+            },
+        )
+
+    @property
+    def key_lifetimes_s(self) -> dict[str, float]:
+        """Per service, for how many seconds it remembers a key, where that is declared."""
+        return {
+            name: parse_duration(given, f"key_lifetime= of {name}")
+            for name, given in self.key_lifetime.items()
+        }
+
+    @property
+    def resumed_within_s(self) -> float | None:
+        """`resumed_within` in seconds."""
+        given = self.resumed_within
+        return None if given is None else parse_duration(given, "resumed_within=")
+
+    def check_resumes(self, schedule: Schedule, after_s: int = 0) -> None:
+        """Refuse clocks that advance by more before an attempt than `resumed_within` allows.
+
+        Args:
+            schedule: the faults.
+            after_s: by how much all clocks advance after each kill, besides.
+
+        Raises:
+            UsageError: they do; the message names what is too long, and the limit.
+        """
+        limit_s = self.resumed_within_s
+        if limit_s is None:
+            return
+        for number, faults in enumerate((*schedule.attempts, ()), 1):
+            clocks = [fault.action for fault in faults if isinstance(fault.action, Clock)]
+            after = after_s if number > 1 or not clocks else 0
+            if after + sum(clock.seconds for clock in clocks) <= limit_s:
+                continue
+            said = [f"--resume-after {duration_text(after)}"] if after else []
+            raise UsageError(
+                f"{' and '.join([*said, *map(str, clocks)])} is longer than the task is declared "
+                f"to be resumed within: {self.resumed_within} (--resumed-within, resumed_within=); "
+                "shorten the one, or raise the other"
+            )
+
     def _problems(self) -> list[str]:
         found = []
         if (self.task is None) == (not self.command):
@@ -119,13 +199,12 @@ class Scenario:
         found.extend(
             f"{name}= takes a sequence of texts, not one text"
             for name in (
-                *("command", "resume", "services", "outputs", "redo", "settled", "control"),
-                *("behaviours", "schedules", "finds", "cases", "checkpoints", "allow"),
+                *("command", "resume", "services", "outputs", "recorded", "redo", "settled"),
+                *("control", "behaviours", "schedules", "finds", "cases", "checkpoints", "allow"),
             )
             if isinstance(getattr(self, name), str)
         )
-        if not isinstance(self.outputs, str):
-            found.extend(filter(None, map(_unmatchable, self.outputs)))
+        found.extend(self._problems_of_patterns())
         if not isinstance(self.schedules, str):
             found.extend(filter(None, map(_unreadable, self.schedules)))
         found.extend(
@@ -141,9 +220,33 @@ class Scenario:
         if self.timeout_s is not None and self.timeout_s <= 0:
             found.append("timeout_s= is more than 0")
         found.extend(self._problems_of_changes())
-        if self.tables and not {"database", "postgres"} & set(self.services):
-            found.append('tables= goes with services=("database", …)')
+        found.extend(self._problems_of_services())
+        found.extend(self._problems_of_times())
         return found
+
+    def _problems_of_patterns(self) -> Iterator[str]:
+        for name in ("outputs", "recorded"):
+            patterns = getattr(self, name)
+            if not isinstance(patterns, str):
+                yield from filter(None, (_unmatchable(name, text) for text in patterns))
+
+    def _problems_of_times(self) -> Iterator[str]:
+        try:
+            _ = self.key_lifetimes_s, self.resumed_within_s
+            for text in () if isinstance(self.schedules, str) else self.schedules:
+                if not _unreadable(text):
+                    self.check_resumes(parse_schedule(text))
+        except UsageError as wrong:
+            yield str(wrong)
+
+    def _problems_of_services(self) -> Iterator[str]:
+        try:
+            kinds = set() if isinstance(self.services, str) else {i.kind for i in self.instances}
+        except UsageError as wrong:
+            yield f"services=: {wrong}"
+            return
+        if self.tables and not {"database", "postgres"} & kinds:
+            yield 'tables= goes with services=("database", …)'
 
     def _problems_of_expect(self) -> Iterator[str]:
         given: object = self.expect  # a tuple of kinds, in scenarios from before
@@ -171,13 +274,13 @@ class Scenario:
 _REACHED = re.compile(r"[/@].+|[^/@:\s]+:(\*|[0-9]{1,5})|\[[0-9a-fA-F:.]+\]:(\*|[0-9]{1,5})")
 
 
-def _unmatchable(pattern: str) -> str:
+def _unmatchable(name: str, pattern: str) -> str:
     """What is wrong with a pattern of files; nothing where it can match some."""
     _, below = split_pattern(pattern)
     try:
         next(Path("/dev/null").glob(below), None)
     except (ValueError, IndexError):
-        return f"outputs= takes glob patterns of files, not {pattern!r}"
+        return f"{name}= takes glob patterns of files, not {pattern!r}"
     return ""
 
 

@@ -23,6 +23,7 @@ class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     ``typed``: it runs in the folder in which chaoskit is started, as if typed there; otherwise in
     the work folder. ``clean``: files and folders that it does not find, although they are there.
+    ``key_lifetime`` and ``resumed_within``: as in `chaoskit.model.scenario.Scenario`.
     """
 
     command: tuple[str, ...]
@@ -33,11 +34,14 @@ class CommandSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     outputs: tuple[str, ...] = ()
     contract: dict[str, str] = {}
     behaviours: tuple[str, ...] = ()
+    recorded: tuple[str, ...] = ()
     tables: str = ""
     allow: tuple[str, ...] = ()
     timeout_s: float | None = None
     typed: bool = False
     clean: tuple[str, ...] = ()
+    key_lifetime: dict[str, str] = {}
+    resumed_within: str = ""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

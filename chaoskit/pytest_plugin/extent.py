@@ -15,7 +15,7 @@ from chaoskit.model.errors import UsageError
 from chaoskit.model.points import Point
 from chaoskit.model.schedule import Action, Schedule, parse_schedule
 from chaoskit.pytest_plugin.gaps import Known
-from chaoskit.reporting.summary import Summary
+from chaoskit.reporting.summary import Summary, clocks_of
 
 Way = tuple[Action, type[Point]]
 """What a fault does, and the kind of its point."""
@@ -32,7 +32,8 @@ class Extent:
 
     Args:
         left_out: why it is not everything that its words ask for, in sentences; empty: it is.
-        landed: the schedules of trials in which every fault took place.
+        landed: the schedules of trials in which every fault took place; those in which a clock
+            fault did not advance the task's own clock are left out.
         tried: what was done in these, and at what kind of point.
         depth: the most attempts of one trial that suffered a fault.
     """
@@ -71,7 +72,11 @@ class Extent:
 def extent_of(store: Store, options: Options, summary: Summary) -> Extent:
     """How far the campaign in ``store`` went."""
     trials = [trial for trial in store.trials() if trial.wave > 0]
-    landed = [parse_schedule(trial.schedule) for trial in trials if trial.landed]
+    landed = [
+        parse_schedule(trial.schedule)
+        for trial in trials
+        if trial.landed and not clocks_of(store, options, trial)
+    ]
     sizes = Counter(map(_sort, trials))
     return Extent(
         left_out=tuple(_left_out(store, options, summary, sizes)),

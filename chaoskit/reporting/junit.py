@@ -75,7 +75,7 @@ def _case(
     schedule = plain(trial.schedule)
     case = ET.Element("testcase", classname=summary.scenario, name=schedule)
     for finding in found.get(schedule, ()):
-        message = f"{finding.operation}: {finding.expected}; seen {finding.seen}"
+        message = f"{finding.concerns}: {finding.expected}; seen {finding.seen}"
         _add(case, "failure", finding.kind, message, _details(finding))
     if missed_by_time(trial):
         _add(case, "skipped", "missed", "the random moment came after the task's end")

@@ -10,6 +10,7 @@ from chaoskit.campaign.options import Options
 from chaoskit.campaign.sharding import left_of
 from chaoskit.campaign.store import CLOSED, NO_VIEW, Store, StoredTrial
 from chaoskit.checkers.comparison import counted
+from chaoskit.explore.clocks import unmoved
 from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MEANING, noted
 from chaoskit.model.actions import Late, PowerLoss
@@ -18,7 +19,7 @@ from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_schedule
 from chaoskit.reporting import strangers
-from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE, UNMOVED
+from chaoskit.trace import FOREIGN, MAPPED, OUTSIDE
 
 SHOWN_MOST = 3
 
@@ -138,12 +139,14 @@ def _of_points(
 
 
 def _of_the_trace(store: Store, options: Options) -> Iterator[str]:
+    after_s = options.resume_after_s
     clocks = [t.schedule for t in store.trials() if "clock:" in t.schedule]
-    if options.resume_after_s:
-        yield f"resumes that begin sooner than {options.resume_after_s} s after a kill"
-        clocks += [t.schedule for t in store.trials() if "@" in t.schedule][:1]
-    if any(noted([store.history(schedule)], UNMOVED) for schedule in clocks):
-        yield "the program's own clock: only the services' clocks and probe.now() advanced"
+    if after_s:
+        yield f"resumes that begin sooner than {after_s} s after a kill"
+        clocks = [t.schedule for t in store.trials() if "@" in t.schedule][:1]
+    if said := [words for s in clocks if (words := unmoved(store.history(s), after_s))]:
+        among = "" if after_s else f", in {len(said)} of {counted(len(clocks), 'trial')} of a clock"
+        yield f"the program's own clock{among}: {', '.join(dict.fromkeys(said))}"
     runs = _runs(store)
     yield from strangers.limits(store, runs)
     yield from _of_the_view(store, runs)
@@ -183,6 +186,19 @@ def _of_the_task(store: Store, options: Options, expectation: Expectation) -> It
             "redone steps: requests overlap, so that a successor proves nothing; report steps "
             "with probe.step"
         )
+    elif expectation.order and not expectation.steps and not expectation.judges_the_last_step:
+        yield (
+            f"whether the last step, {expectation.order[-1].operation}, is run again once it is "
+            "complete: no call is known that records it (--recorded names the file that does; or "
+            "report steps with probe.step)"
+        )
+    elif expectation.digests and not (
+        expectation.order or expectation.steps or expectation.file_work
+    ):
+        yield (
+            "whether finished files are written again: no record between them is known "
+            "(--recorded names the files that record what is done; or report steps with probe.step)"
+        )
     if options.target.command is None and store.get("forked"):
         yield (
             "another hash seed in the resume: attempts of a Python function are forks of one "
@@ -197,6 +213,8 @@ def _of_the_task(store: Store, options: Options, expectation: Expectation) -> It
     settled = store.get("settled")
     if settled and options.in_flight:
         yield f"late landing of {settled}: the scenario says that it relies on none"
+    if within := store.get("resumed_within"):
+        yield f"resumes later than {within} after an interruption: declared by resumed_within"
 
 
 def _of_the_campaign(store: Store, options: Options) -> Iterator[str]:

@@ -121,7 +121,7 @@ def _table(found: Sequence[Sequence[ReportedFinding]]) -> Iterator[str]:
         first = group[0]
         line = cell(f"{first.file}:{first.line}") if first.file else ""
         yield (
-            f"| **{words(first.kind)}** | {cell(first.operation)} | {spread(group)} "
+            f"| **{words(first.kind)}** | {cell(first.concerns)} | {spread(group)} "
             f"| {cell(first.schedule)} | {line} |"
         )
     if len(found) > GROUPS_MOST:
@@ -152,7 +152,7 @@ def _details(group: Sequence[ReportedFinding]) -> Iterator[str]:
         rows.append(f"- **to mend** {words(first.diagnosis.mend)}")
     if len(first.replay) <= REPLAY_MOST:
         rows += ["", "See it again:", "", *block([plain(first.replay, REPLAY_MOST)], "console")]
-    title = f"{first.kind} of {first.operation}, at {first.schedule}"
+    title = f"{first.kind} of {first.concerns}, at {first.schedule}"
     yield from _folded(plain(title, CELL_MOST), rows)
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 from chaoskit import __version__
+from chaoskit.explore.clocks import concerning, unmoved
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
 from chaoskit.model.secrets import without_secrets
@@ -112,8 +113,10 @@ def bug_report(exhibit: Exhibit) -> str:
     known = explanation(finding.kind)
     between = without_paths(exhibit.between)
     place = without_paths(exhibit.code)
+    clocks = unmoved(exhibit.history, token.resume_after_s)
+    concerns = concerning(finding.operation, plain(clocks))
     lines = [
-        f"# {words(finding.kind)}: {words(finding.operation)} after a kill and a resume",
+        f"# {words(finding.kind)}: {words(concerns)} after a kill and a resume",
         "",
         words(sentence(finding.kind)),
         "",
@@ -206,10 +209,13 @@ def _command(token: ReplayToken) -> str:
         return without_paths(shlex.join(["chaoskit", "run", target.scenario, *at]))
     options = ["--services", ",".join(spec.services)] if spec.services else []
     options += ["--resume", shlex.join(spec.resume)] if spec.resume else []
+    options += ["--resumed-within", spec.resumed_within] if spec.resumed_within else []
     for option, values in (
         ("--env", [f"{name}={value}" for name, value in spec.env.items()]),
         ("--outputs", spec.outputs),
+        ("--recorded", spec.recorded),
         ("--behaviour", spec.behaviours),
+        ("--key-lifetime", [f"{name}={time}" for name, time in spec.key_lifetime.items()]),
     ):
         for value in values:
             options += [option, value]
@@ -229,8 +235,8 @@ def _target(target: Target, folder: Path) -> str:
 
 
 _PLAIN = (
-    *("services", "outputs", "contract", "behaviours", "allow", "tables", "timeout_s"),
-    *("typed", "clean"),
+    *("services", "outputs", "recorded", "contract", "behaviours", "allow", "tables", "timeout_s"),
+    *("typed", "clean", "key_lifetime", "resumed_within"),
 )
 """Parts of a command's target that stand in a test as they are."""
 
@@ -249,24 +255,12 @@ def _spec(spec: CommandSpec, folder: Path) -> str:
         for name, value in spec.env.items()
     ]
     parts = [f"command={_words(spec.command, folder, secrets)}"]
-    if spec.resume:
-        parts.append(f"resume={_words(spec.resume, folder, secrets)}")
+    for name, line in (("resume", spec.resume), ("control", spec.control)):
+        if line:
+            parts.append(f"{name}={_words(line, folder, secrets)}")
     if env:
         parts.append(f"env={{{', '.join(env)}}}")
-    parts += [
-        f"{name}={value!r}"
-        for name in (
-            "services",
-            "outputs",
-            "contract",
-            "behaviours",
-            "tables",
-            "timeout_s",
-            "typed",
-            "clean",
-        )
-        if (value := getattr(spec, name))
-    ]
+    parts += [f"{name}={value!r}" for name in _PLAIN if (value := getattr(spec, name))]
     inner = "".join(f"\n                {part}," for part in parts)
     return f"CommandSpec({inner}\n            )"
 

@@ -148,7 +148,7 @@ def _result(
 def _message(found: Sequence[ReportedFinding]) -> str:
     first = found[0]
     lines = [
-        f"{first.operation}: {first.expected}; seen {first.seen}, because {first.because}.",
+        f"{first.concerns}: {first.expected}; seen {first.seen}, because {first.because}.",
         f"Killed at {first.point}" + (f", {first.between}." if first.between else "."),
     ]
     if first.diagnosis is not None:

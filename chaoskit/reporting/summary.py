@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from chaoskit import __version__
 from chaoskit.campaign.options import Options
@@ -15,6 +16,7 @@ from chaoskit.campaign.repeating import Repeated
 from chaoskit.campaign.shrinking import Shrunken, shrunken_of
 from chaoskit.campaign.soaking import soaked_trials
 from chaoskit.campaign.store import Store, StoredTrial
+from chaoskit.explore.clocks import concerning, unmoved
 from chaoskit.model.actions import Kill, KillLeader, Late, PowerLoss
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Diagnosis, Finding, Verdict
@@ -44,19 +46,21 @@ class Points(msgspec.Struct, frozen=True):
 
 class Flaw(NamedTuple):
     """What makes findings the same flaw; ``missing`` is their diagnosis, ``operation`` is empty
-    where the flaw is that steps are run again, whichever they are.
+    where the flaw is that steps are run again, whichever they are; ``clocks`` is told in a report.
     """
 
     kind: str
     operation: str
     missing: str
+    clocks: str = ""
 
 
 def flaw_of(finding: Finding | ReportedFinding) -> Flaw:
     """The flaw that ``finding`` shows."""
     operation = finding.operation if finding.kind != "redone_step" else ""
-    diagnosis = finding.diagnosis
-    return Flaw(finding.kind, operation, diagnosis.missing if diagnosis is not None else "")
+    missing = finding.diagnosis.missing if finding.diagnosis is not None else ""
+    clocks = finding.clocks if isinstance(finding, ReportedFinding) else ""
+    return Flaw(finding.kind, operation, missing, clocks)
 
 
 class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +71,7 @@ class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
     done before the kill and would have done next. ``code`` is where in its own code that was, with
     ``file``, ``line`` and ``function`` apart; empty for what is not Python. ``repeated``: what
     repeats of the trial showed, as in "FLAKY 3/5 (14 %-95 %)"; empty where there were none.
+    ``clocks``: what a clock fault did not advance of the task's own clock; empty: nothing.
     """
 
     kind: str
@@ -88,13 +93,20 @@ class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
     function: str = ""
     repeated: str = ""
     also: tuple[str, ...] = ()
+    clocks: str = ""
+
+    @property
+    def concerns(self) -> str:
+        """The operation, and whose clocks alone had advanced where that is so: the first line."""
+        return concerning(self.operation, self.clocks)
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What a campaign found, and what it did not look at. The JSON report is this, encoded.
 
     ``late`` and ``power_cuts`` are the trials in which a request landed late or power was lost,
-    ``other_faults`` those of the first wave in which anything but a kill or these took place.
+    ``other_faults`` those of the first wave in which anything but a kill or these took place,
+    without the ``services_only``, in which a clock fault did not advance the task's own clock.
     ``kills`` counts the faults that kill the task, ``faults`` all of them: what is done between two
     attempts, such as to move a clock, and stops and pauses, too.
     ``states`` counts the different durable states that the trials among ``copies`` went on from.
@@ -127,6 +139,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     late: int = 0
     power_cuts: int = 0
     other_faults: int = 0
+    services_only: int = 0
     states: int = 0
     faults: int = 0
     soak: SoakReport | None = None
@@ -166,8 +179,17 @@ def summarize(store: Store, title: str = "") -> Summary:
         points = Points(total, soak.points, soak.points)
     places = Places(survey[0] if survey is not None else None, store.locations())
     repeats = store.repeats()
+    others = [t for t in first if t.landed and _is_other(t)]
+    services_only = sum(
+        "clock:" in t.schedule and bool(clocks_of(store, options, t)) for t in others
+    )
     verdict, unknowns = _verdict(expectation, trials, judged, doubts(store, options))
-    findings = tuple(r for t in everything for r in _reported(t, options, places, repeats))
+    findings = tuple(
+        replace(one, clocks=clocks)
+        for t in everything
+        for clocks in ((clocks_of(store, options, t),) if t.judgement.roots else ())
+        for one in _reported(t, options, places, repeats)
+    )
     summary = Summary(
         format=FORMAT,
         chaoskit=__version__,
@@ -196,7 +218,8 @@ def summarize(store: Store, title: str = "") -> Summary:
         remarks=remarks(store, options, trials),
         late=sum(isinstance(f.action, Late) for _, f in alone if f is not None),
         power_cuts=sum(isinstance(f.action, PowerLoss) for _, f in alone if f is not None),
-        other_faults=sum(t.landed and _is_other(t) for t in first),
+        other_faults=len(others) - services_only,
+        services_only=services_only,
         states=len({t.world for t in trials if t.world and not t.real}),
         volatile=expectation.volatile,
         run=str(_relative(store.folder)),
@@ -217,6 +240,13 @@ def _is_other(trial: StoredTrial) -> bool:
     return not schedule.copied and not all(
         isinstance(f.action, Kill | KillLeader) for faults in schedule.attempts for f in faults
     )
+
+
+def clocks_of(store: Store, options: Options, trial: StoredTrial) -> str:
+    """What a trial did not advance of the task's own clock, although a fault asked for it."""
+    if not options.resume_after_s and "clock:" not in trial.schedule:
+        return ""
+    return unmoved(store.history(trial.schedule), options.resume_after_s)
 
 
 def missed_by_time(trial: StoredTrial) -> bool:

@@ -95,7 +95,7 @@ def spread(findings: Sequence[ReportedFinding]) -> int:
 def four_lines(finding: ReportedFinding, scenario: str) -> list[tuple[str, str]]:
     """A failure as label and text: what, where, expected and seen with its reason, replay."""
     return [
-        (finding.kind, f"{finding.operation} in {scenario}"),
+        (finding.kind, f"{finding.concerns} in {scenario}"),
         ("where", finding.schedule),
         ("expected", f"{finding.expected}; seen {finding.seen}, because {finding.because}"),
         ("replay", finding.replay),
@@ -106,7 +106,7 @@ def _show_group(findings: Sequence[ReportedFinding], console: Console) -> None:
     first = findings[0]
     title = Text()
     title.append(f"  {first.kind}", style="bold red")
-    title.append(f"  {first.operation}, in {counted(spread(findings), 'trial')}")
+    title.append(f"  {first.concerns}, in {counted(spread(findings), 'trial')}")
     console.print(title)
     shown, rest = _chosen(findings)
     for finding in shown:
@@ -236,6 +236,8 @@ def _ways(summary: Summary) -> list[str]:
         ways.append(f"{summary.late} {lands} late")
     if summary.other_faults:
         ways.append(f"{counted(summary.other_faults, 'trial')} of other faults")
+    if summary.services_only:
+        ways.append(f"{counted(summary.services_only, 'trial')} of the services' clocks alone")
     if summary.power_cuts:
         ways.append(f"{summary.power_cuts} loss{'' if summary.power_cuts == 1 else 'es'} of power")
     return ways

@@ -16,6 +16,7 @@ from chaoskit.model.events import (
     EndStated,
     EventsLeftOut,
     FaultLanded,
+    RecordsFound,
     ReplySent,
     RequestReceived,
     StateObserved,
@@ -146,7 +147,7 @@ def _of_the_task(body: Crossed | CallSeen | StepReported | EndStated | AttemptEn
 
 
 def _of_chaoskit(
-    body: AttemptStarted | TraceNoted | FaultLanded | EventsLeftOut | StateObserved,
+    body: AttemptStarted | TraceNoted | FaultLanded | EventsLeftOut | RecordsFound | StateObserved,
 ) -> str:
     match body:
         case AttemptStarted():
@@ -159,6 +160,8 @@ def _of_chaoskit(
             return f"keeps no more than {body.limit:,} events ({body.most:,} {body.what})"
         case StateObserved():
             return f"looked at {len(body.digests) + len(body.left)} files"
+        case RecordsFound():
+            return f"found {len(body.files)} files that record completed steps"
 
 
 def _name(asked: RequestReceived | None) -> str:

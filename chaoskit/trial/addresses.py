@@ -10,8 +10,9 @@ from difflib import get_close_matches
 
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.hosting import Address
+from chaoskit.model.instances import Instance
 
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)(?:\.([a-z_]+))?\}")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(?:\.([a-z_]+))?\}")
 
 _MISSPELT = 0.75
 """So alike is ``{payment.url}`` and one that exists; less than that is text of the task's own."""
@@ -24,6 +25,7 @@ class Addresses:
     placeholders: Mapping[str, str]
     environment: Mapping[str, str]
     services: Sequence[str]
+    instances: Sequence[Instance] = ()
 
     def fill(self, text: str) -> str:
         """``text`` with its placeholders filled in; other braces are left alone.
@@ -41,15 +43,21 @@ class Addresses:
             if found[1] in self.services:
                 if any(name.startswith(f"{found[1]}.") for name in self.placeholders):
                     raise unknown_name("placeholder", whole, self.placeholders)
-                raise UsageError(
-                    f"{found[0]} in {text!r}: the service {found[1]} is not started; "
-                    f"add it to --services (or to services= in the scenario)"
-                )
+                raise self._not_started(found, text)
             if get_close_matches(whole, self.placeholders, n=1, cutoff=_MISSPELT):
                 raise unknown_name("placeholder", whole, self.placeholders)
             return found[0]
 
         return _PLACEHOLDER.sub(replace, text)
+
+    def _not_started(self, found: re.Match[str], text: str) -> UsageError:
+        own = [f"{{{one.name}.{found[2]}}}" for one in self.instances if one.kind == found[1]]
+        fix = (
+            f"write {' or '.join(own)}, by the name of the instance"
+            if own
+            else "add it to --services (or to services= in the scenario)"
+        )
+        return UsageError(f"{found[0]} in {text!r}: the service {found[1]} is not started; {fix}")
 
     def variables(self, extra: Mapping[str, str]) -> dict[str, str]:
         """The task's whole environment: ours, the addresses, and the scenario's own."""
@@ -66,6 +74,7 @@ def addresses(
     own: Mapping[str, str],
     variables: Mapping[str, str],
     installed: Sequence[str],
+    instances: Sequence[Instance] = (),
 ) -> Addresses:
     """Join the services' addresses with the trial's own values.
 
@@ -74,10 +83,19 @@ def addresses(
         own: placeholders of the trial itself (``state``, ``seed``, ``inputs``, ``here``).
         variables: the trial's own environment variables.
         installed: every service name that exists, so that a missing one can be told from text.
+        instances: the services of the run.
+
+    Raises:
+        UsageError: two services would set the same variable.
     """
     placeholders = dict(own)
     environment = dict(variables)
     for name, address in known.items():
         placeholders |= {f"{name}.{part}": value for part, value in address.placeholders.items()}
+        if both := sorted(environment.keys() & address.environment.keys()):
+            raise UsageError(
+                f"the service {name} sets {both[0]}, which is set already; give one of the "
+                "services another name, as in payments:eu"
+            )
         environment |= dict(address.environment)
-    return Addresses(placeholders, environment, installed)
+    return Addresses(placeholders, environment, installed, instances)

@@ -15,7 +15,6 @@ Words on the socket, one JSON object a line:
           "shift_ns": ...}, with the descriptor of the output -> {"born": pid}, before it does
          anything, and then {"started": pid} or {"failed": "why"}
          {"do": "go"}: let the task go on from where the tracer holds it
-         {"do": "kill-leader"}: SIGKILL to the first process of the task alone
          {"do": "view"}: enter a copy-on-write view of the file system
              -> {"view": {label: where}, "uppers": {label: folder}, "store": descriptor,
                  "closed": [where]} or {"view": null, "why": "..."}
@@ -142,9 +141,6 @@ class Launcher:
             case "go" if self._tracer is not None:
                 self._tracer.go()
                 self._reap()
-            case "kill-leader":
-                with suppress(ProcessLookupError):
-                    os.kill(self._leader, signal.SIGKILL)
         return None
 
     def _enter_view(self) -> None:

@@ -162,8 +162,8 @@ class Launching:
         self._say({"do": "go"})
 
     def kill_leader(self) -> None:
-        """SIGKILL to the first process of the attempt alone."""
-        self._say({"do": "kill-leader"})
+        """SIGKILL the first process of the attempt alone; it is dead when this returns."""
+        process_tree.kill_alone(self.leader)
 
     def ask_to_stop(self, number: int, grace_s: float) -> None:
         """Send the first process of the attempt a signal; kill what is left after ``grace_s``."""

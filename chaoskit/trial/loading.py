@@ -104,13 +104,19 @@ def load(target: Target, take: int | None = None) -> Loaded:
             outputs=spec.outputs,
             contract=spec.contract,
             behaviours=spec.behaviours,
+            recorded=spec.recorded,
             tables=spec.tables,
             allow=spec.allow,
             timeout_s=spec.timeout_s,
+            key_lifetime=spec.key_lifetime,
+            resumed_within=spec.resumed_within or None,
         )
         here = Path.cwd()
         return Loaded(
-            scenario, target, None, DEFAULT_NAME, here, take, typed=spec.typed, clean=spec.clean
+            scenario.for_instances(),
+            *(target, None, DEFAULT_NAME, here, take),
+            typed=spec.typed,
+            clean=spec.clean,
         )
     path, _, name = target.scenario.partition(":")
     return replace(_from_file(target, Path(path), name or DEFAULT_NAME), take=take)
@@ -134,7 +140,7 @@ def _from_file(target: Target, path: Path, name: str) -> Loaded:
                 f"{_as_command(path)}"
             )
         raise unknown_name(f"scenario in {path}", name, known)
-    return Loaded(known[name], target, file, name, file.parent)
+    return Loaded(known[name].for_instances(), target, file, name, file.parent)
 
 
 def _no_file(path: Path) -> UsageError:

@@ -126,7 +126,7 @@ class Circumstances:
 
     def _there(self) -> dict[str, Service]:
         """The services by the names that behaviours have for them, which say the backend too."""
-        return dict(zip(self._scenario.services, self._services, strict=True))
+        return dict(zip(self._scenario.service_names, self._services, strict=True))
 
     # Files.
 

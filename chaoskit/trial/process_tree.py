@@ -181,6 +181,13 @@ def kill(root: int) -> list[int]:
     return killed
 
 
+def kill_alone(pid: int) -> None:
+    """SIGKILL one process, and wait until it is dead; what it had opened is closed then."""
+    deaths = _Deaths([pid])
+    _signal([pid], signal.SIGKILL)
+    deaths.wait()
+
+
 def await_end(root: int, timeout_s: float) -> list[str]:
     """Wait until ``root`` has no living descendant; the command lines of those that remain.
 

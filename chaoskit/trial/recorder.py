@@ -17,6 +17,7 @@ from chaoskit.model.events import (
     Event,
     EventsLeftOut,
     FaultLanded,
+    RecordsFound,
     RequestReceived,
     StateObserved,
     StepReported,
@@ -26,7 +27,7 @@ from chaoskit.model.history import History
 EVENTS_MAX = 200_000
 """Of a trial that reports more the rest is left out: a task in a loop must not fill the memory."""
 
-_ALWAYS = (AttemptStarted, AttemptEnded, EndStated, FaultLanded, StateObserved)
+_ALWAYS = (AttemptStarted, AttemptEnded, EndStated, FaultLanded, RecordsFound, StateObserved)
 """What is kept beyond that: a few for each attempt, by which a trial is known to be over."""
 
 

@@ -7,6 +7,8 @@ from importlib.metadata import entry_points
 
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.hosting import Service
+from chaoskit.model.instances import Instance, parse_instance
+from chaoskit.trial.instances import named
 
 GROUP = "chaoskit.services"
 
@@ -20,6 +22,9 @@ _MEANT = {
     "sqlite": "database",
 }
 """Other names under which people look for the services."""
+
+_TAKEN = ("state", "seed", "inputs", "here")
+"""Placeholders that are no service's."""
 
 
 def unknown_service(name: str, known: Iterable[str]) -> UsageError:
@@ -39,24 +44,46 @@ def service_names() -> list[str]:
     return sorted({point.name for point in entry_points(group=GROUP)})
 
 
+def instances_of(names: Sequence[str]) -> list[Instance]:
+    """The services of a run, from texts such as ``email`` and ``payments:eu``.
+
+    Raises:
+        UsageError: a service is unknown, or a name is not valid, taken or given twice.
+    """
+    known = service_names()
+    instances = [parse_instance(text) for text in names]
+    for one in instances:
+        if one.kind not in known:
+            raise unknown_service(one.kind, known)
+        if one.name != one.kind and one.name in {*known, *_TAKEN}:
+            what = "a service" if one.name in known else "a placeholder"
+            raise UsageError(
+                f"{one.kind}:{one.name}: {one.name} is {what} already; give the instance another "
+                f"name, as in {one.kind}:eu"
+            )
+    if len({one.name.lower() for one in instances}) != len(instances):
+        raise UsageError(
+            f"a service is named twice: {', '.join(names)}; give each a name of its own, as in "
+            f"{instances[0].kind}:eu,{instances[0].kind}:us"
+        )
+    return instances
+
+
 def create_services(names: Sequence[str]) -> list[Service]:
     """One new service per name.
 
     Raises:
-        UsageError: a name is unknown or given twice, or its package cannot be imported, or two
-            of them are the same service with different backends.
+        UsageError: see `instances_of`; or its package cannot be imported, or two of them are the
+            same service with different backends.
     """
-    if len(set(names)) != len(names):
-        raise UsageError(f"a service is named twice: {', '.join(names)}")
     points = {point.name: point for point in entry_points(group=GROUP)}
     services: list[Service] = []
-    for name in names:
-        if name not in points:
-            raise unknown_service(name, points)
+    for one in instances_of(names):
         try:
-            services.append(points[name].load()())
+            service: Service = points[one.kind].load()()
         except ImportError as missing:
-            raise UsageError(f"the service {name!r} cannot be loaded: {missing}") from missing
+            raise UsageError(f"the service {one.kind!r} cannot be loaded: {missing}") from missing
+        services.append(service if one.name == one.kind else named(service, one))
     for name, service in zip(names, services, strict=True):
         first = next(n for n, s in zip(names, services, strict=True) if s.name == service.name)
         if first != name:

@@ -22,6 +22,7 @@ from chaoskit.model.errors import HarnessError, ScenarioError, UsageError, unkno
 from chaoskit.model.events import FaultLanded, StateObserved
 from chaoskit.model.hosting import (
     Address,
+    Keyed,
     Observer,
     Patient,
     Postponing,
@@ -81,6 +82,7 @@ class Stage:
         self.services: list[Service] = create_services(loaded.scenario.services)
         self._check_behaviours()
         self._check_patterns()
+        self._set_key_lifetimes()
         self._work_root = work_root
         self.view: View | None = None
         self.no_view = ""
@@ -88,8 +90,22 @@ class Stage:
 
     def _check_behaviours(self) -> None:
         for behaviour in self._behaviours:
-            if behaviour.service not in self.scenario.services:
-                raise unknown_name("service", behaviour.service, self.scenario.services)
+            if behaviour.service not in self.scenario.service_names:
+                raise unknown_name("service", behaviour.service, self.scenario.service_names)
+
+    def _set_key_lifetimes(self) -> None:
+        there = dict(zip(self.scenario.service_names, self.services, strict=True))
+        for name, seconds in self.scenario.key_lifetimes_s.items():
+            if name not in there:
+                raise unknown_name("service", name, there)
+            service = there[name]
+            if not isinstance(service, Keyed):
+                able = [n for n, one in there.items() if isinstance(one, Keyed)]
+                raise UsageError(
+                    f"key_lifetime= of {name}: that service remembers no idempotency keys"
+                    + (f"; these do: {', '.join(able)}" if able else "; leave it out")
+                )
+            service.keep_keys(seconds)
 
     def _check_patterns(self) -> None:
         """Every pattern of the scenario must match something that its services can do.
@@ -179,7 +195,7 @@ class Stage:
             "CHAOSKIT_SEED": own["seed"],
             "CHAOSKIT_INPUTS": own["inputs"],
         }
-        return addresses(known, own, variables, service_names())
+        return addresses(known, own, variables, service_names(), self.scenario.instances)
 
     async def tear_down(self) -> None:
         """Stop and remove everything."""
@@ -302,8 +318,14 @@ class Stage:
 
     def outputs(self, known: Mapping[str, str]) -> StateObserved:
         """The files that must end up alike; see `Workspace.observed`."""
-        user = self.variables().get("HOME") or os.path.expanduser("~")
-        return self.workspace.observed(self.scenario.outputs, user, known)
+        return self.workspace.observed(self.scenario.outputs, self._user(), known)
+
+    def records(self) -> dict[str, int]:
+        """The sizes of the files that record completed steps."""
+        return self.workspace.sizes(self.scenario.recorded, self._user())
+
+    def _user(self) -> str:
+        return self.variables().get("HOME") or os.path.expanduser("~")
 
     def _homes(self) -> dict[str, str]:
         """Without a view, where programs keep their own files: in the work folder, too."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaoskit.model.events import EffectApplied
+from chaoskit.model.events import EffectApplied, RecordsFound
 from chaoskit.model.hosting import Service
 from chaoskit.trial.conduct import Conduct
 from chaoskit.trial.in_flight import InFlight, LateRequest
@@ -57,6 +57,13 @@ class TrialState:
         for service in self.services:
             for effect in service.collect():
                 self.recorder.add(EffectApplied(attempt=attempt, effect=effect))
+
+    def find_records(self, attempt: int) -> None:
+        """Book which files that record completed steps an attempt has left, if the scenario names
+        any.
+        """
+        if self.stage.scenario.recorded:
+            self.recorder.add(RecordsFound(attempt, self.stage.records()))
 
     def all_lands(self) -> None:
         """Let everything arrive, or be carried out, that is still under way."""

@@ -80,6 +80,7 @@ class Supervisor:
             UsageError: something that ``schedule`` names cannot be done here.
         """
         self._stage.circumstances.check(schedule)
+        self._stage.scenario.check_resumes(schedule, self.conduct.resume_after_s)
         return await self._run(1, schedule, await self._afresh(schedule))
 
     async def survey(self) -> tuple[History, History]:
@@ -201,6 +202,7 @@ class Supervisor:
         state.collect(attempt)
         killed = AttemptEnded(attempt=attempt, how="killed", code=int(signal.SIGKILL), seconds=0.0)
         state.recorder.add(killed)
+        state.find_records(attempt)
         return state
 
     async def locate(self, points: Iterable[Point]) -> dict[Point, tuple[Location, ...]]:

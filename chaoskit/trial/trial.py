@@ -81,7 +81,9 @@ class Trial:
         if before is not None:
             await before.forget_held()
         self._attempt = Attempt(state, number, faults, looker)
-        return await self._attempt.run()
+        ended = await self._attempt.run()
+        state.find_records(ended.attempt)
+        return ended
 
     def _is_final(self, ended: AttemptEnded) -> bool:
         if ended.how == "not-started" or (ended.how, ended.code) == ("exit", 0):

@@ -54,7 +54,7 @@ class Grip(Protocol):
         """Kill all of them; they are dead when this returns."""
 
     def kill_leader(self) -> None:
-        """Kill the first one alone."""
+        """Kill the first one alone; it is dead when this returns."""
 
     def ask_to_stop(self, number: int, grace_s: float) -> None:
         """Send the first one a signal, and kill all that is left after ``grace_s``."""
@@ -127,6 +127,7 @@ class Watch:
         self._requests: Counter[tuple[str, str]] = Counter()
         self._crossings: Counter[str] = Counter()
         self._points: dict[int, tuple[str, str, int]] = {}
+        self._senders: dict[int, Callable[[], bool]] = {}
 
     @property
     def times(self) -> list[tuple[int, Fault]]:
@@ -202,6 +203,7 @@ class Watch:
                 early=request.early,
             )
         )
+        self._senders[number] = request.sender_lives
         self.moved += 1
         if request.later is not None and request.wants is not None:
             self._pending = LateRequest(self.attempt, number, request.service, request.later)
@@ -309,9 +311,10 @@ class Watch:
         if self._stops_at(number, window):
             self._look_at(WindowPoint(*self._points[number], window))
         fault = self._fault_at(number, window)
-        if fault is not None:
-            self.land(fault)
-        return fault is not None and self.killed
+        if fault is None:
+            return False
+        self.land(fault)
+        return self.killed and not (self.leader_killed and self._senders[number]())
 
     def _stops_at(self, number: int, window: Window) -> bool:
         if self._looker is None or number not in self._points:

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from chaoskit.model.errors import ScenarioError, UsageError, naming
@@ -122,19 +122,26 @@ class Workspace:
         digests: dict[str, str] = {}
         outputs: dict[str, Output] = {}
         room = CONTENTS_BYTES_MAX
+        for name, file in self._matched(patterns, user):
+            digests[name] = digest = _digest(file)
+            size = file.stat().st_size
+            kept = known.get(name) != digest and size <= min(CONTENT_BYTES_MAX, room)
+            outputs[name] = Output(size, file.read_bytes() if kept else None)
+            room -= size * kept
+        return StateObserved(digests, outputs)
+
+    def sizes(self, patterns: Sequence[str], user: str) -> dict[str, int]:
+        """The size in bytes of every file that a pattern matches; see `observed`."""
+        return {name: file.stat().st_size for name, file in self._matched(patterns, user)}
+
+    def _matched(self, patterns: Sequence[str], user: str) -> Iterator[tuple[str, Path]]:
         for pattern in patterns:
             start, rest = split_pattern(pattern)
             folder = {"": self.cwd, "state:": self.home, "~/": user}.get(start, start)
             for name in _matches(self._seen(folder), rest):
                 file = self._seen(f"{folder}/{name}")
                 if file.is_file():
-                    shown = os.fsencode(start + name).decode(errors="backslashreplace")
-                    digests[shown] = digest = _digest(file)
-                    size = file.stat().st_size
-                    kept = known.get(shown) != digest and size <= min(CONTENT_BYTES_MAX, room)
-                    outputs[shown] = Output(size, file.read_bytes() if kept else None)
-                    room -= size * kept
-        return StateObserved(digests, outputs)
+                    yield os.fsencode(start + name).decode(errors="backslashreplace"), file
 
     def _seen(self, path: str) -> Path:
         """What the task finds at an absolute path, as this process can read it."""

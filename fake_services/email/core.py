@@ -32,7 +32,7 @@ from fake_services.keys import KeyStore
 from fake_services.shown import Shown
 
 KEY_LIFETIME_S = 24 * 60 * 60
-"""How long a key is remembered."""
+"""How long a key is remembered, where nobody says otherwise."""
 
 MESSAGES = "/v1/messages"
 
@@ -86,6 +86,10 @@ class EmailCore:
         """An empty mailbox, and no key used."""
         self._box = Mailbox(seed)
         self._keys.clear()
+
+    def keep_keys(self, seconds: float) -> None:
+        """See `chaoskit.model.hosting.Keyed`."""
+        self._keys.keep_for(seconds)
 
     def understand(self, request: HttpRequest) -> Call:
         """What the request asks for; see `HttpCore.understand`."""

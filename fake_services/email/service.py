@@ -30,6 +30,7 @@ class EmailService:
         self._smtp = SmtpDoor(core, self._http.ledger_book, self._http.conduct)
         self.name = core.name
         self.operations = core.operations
+        self.keep_keys = core.keep_keys
 
     async def start(self, observer: Observer, settings: ServiceSettings) -> Address:
         """Listen at both doors; see `Service.start`.

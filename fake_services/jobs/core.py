@@ -30,7 +30,7 @@ from fake_services.keys import KeyStore
 from fake_services.shown import Shown
 
 KEY_LIFETIME_S = 24 * 60 * 60
-"""How long a key is remembered."""
+"""How long a key is remembered, where nobody says otherwise."""
 
 KEY_CHARS_MAX = 255
 
@@ -81,6 +81,10 @@ class JobsCore:
         self._made = 0
         self._jobs: dict[str, Job] = {}
         self._keys.clear()
+
+    def keep_keys(self, seconds: float) -> None:
+        """See `chaoskit.model.hosting.Keyed`."""
+        self._keys.keep_for(seconds)
 
     def understand(self, request: HttpRequest) -> Call:
         """What the request asks for; see `HttpCore.understand`."""

@@ -63,7 +63,12 @@ class PageServer:
         self._desk.chronicle.on_change = self._on_change
         return f"http://{LOOPBACK}:{found}"
 
-    def handle(self, request: HttpRequest, answer: Callable[[HttpReply | None], bool]) -> None:
+    def handle(
+        self,
+        request: HttpRequest,
+        answer: Callable[[HttpReply | None], bool],
+        _sender_lives: Callable[[], bool],
+    ) -> None:
         """Answer now, or when there is news."""
         assert self._routes is not None
         reply = self._routes.answer(request)

@@ -62,7 +62,11 @@ class PaymentsCore:
     def reset(self, seed: int) -> None:
         """An empty account without keys; see `HttpCore.reset`."""
         self._world = World(seed)
-        self._keys = KeyBook()
+        self._keys.clear()
+
+    def keep_keys(self, seconds: float) -> None:
+        """See `chaoskit.model.hosting.Keyed`."""
+        self._keys.keep_for(seconds)
 
     def understand(self, request: HttpRequest) -> Ask:
         """What the request asks for; see `HttpCore.understand`."""

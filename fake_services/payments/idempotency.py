@@ -34,8 +34,13 @@ class Kept:
 class KeyBook:
     """The keys of one account."""
 
-    def __init__(self) -> None:
+    def __init__(self, lifetime_s: float = KEY_LIFETIME_S) -> None:
+        self._lifetime_s = lifetime_s
         self._kept: dict[str, Kept] = {}
+
+    def keep_for(self, seconds: float) -> None:
+        """Forget each key so long after its first use."""
+        self._lifetime_s = seconds
 
     def look_up(
         self, key: str, path: str, form: Form, *, now_s: float, in_flight: bool
@@ -54,7 +59,7 @@ class KeyBook:
         if in_flight:
             raise invalid(_in_use(key), code="idempotency_key_in_use", status=409)
         kept = self._kept.get(key)
-        if kept is None or now_s - kept.first_used_s >= KEY_LIFETIME_S:
+        if kept is None or now_s - kept.first_used_s >= self._lifetime_s:
             return None
         if kept.path != path:
             raise _reused(
@@ -67,6 +72,10 @@ class KeyBook:
     def keep(self, key: str, kept: Kept) -> None:
         """Remember an executed request, in place of an expired one with the same key."""
         self._kept[key] = kept
+
+    def clear(self) -> None:
+        """Forget every key."""
+        self._kept.clear()
 
 
 def _two(path: str, kept: Kept) -> str:

@@ -11,9 +11,7 @@ from chaoskit.checkers.diagnosis import (
     FRESH_KEY,
     INPUTS,
     KEY_OF_A_CALL,
-    NOTHING,
     ORDER,
-    POSITION,
     QUEUED_AGAIN,
     REPEATS,
     RETRY,
@@ -30,8 +28,16 @@ from chaoskit.checkers.losses import (
     NOTHING_DONE,
     PASSED_OVER,
 )
+from chaoskit.checkers.redos import (
+    NOT_A_RECORD,
+    NOTHING,
+    RECORD_IGNORED,
+    TWICE_HERE,
+    UNKNOWN_RECORD,
+    UNRECORDED,
+)
 from chaoskit.model.effects import Effect, flatten
-from chaoskit.model.expectation import Expectation
+from chaoskit.model.expectation import Expectation, Recorded
 from chaoskit.model.findings import Diagnosis, Finding
 from tests.checkers.builder import (
     Story,
@@ -300,12 +306,40 @@ def test_nothing() -> None:
     assert "it ran 1 of them again" in found.evidence
 
 
-def test_position() -> None:
-    """A complete step was run again, since its completion was not on record."""
+def test_a_step_run_again_is_explained_by_what_is_known_of_its_record() -> None:
+    """A complete step was run again. Whether a record of it was there at the kill, whether an
+    undisturbed run writes anything after it, whether nothing is known: each is told as such.
+    """
+    known = expecting(ADA, BOB, EVE)
+    point = "rename(done.tmp->done)#2+after"
+    bob, eve = (Recorded(n, known.order[n - 1], f"rename(done.tmp->done)#{n}") for n in (2, 3))
+
+    def missing(landed: str, **recorded: Recorded) -> str:
+        story = Story().starts().does(ADA, BOB).killed(landed)
+        story.starts().repeats(BOB).does(EVE).ends()
+        expected = msgspec.structs.replace(known, recorded=recorded)
+        return diagnosed("redone_step", story, expected).missing
+
+    assert missing(point, **{point: bob}) == RECORD_IGNORED
+
     story = Story().starts().does(ADA, BOB, EVE).killed("payments.charge#3.answered")
     story.starts().repeats(BOB, EVE).ends()
+
+    def later(**recorded: Recorded) -> str:
+        expected = msgspec.structs.replace(known, recorded=recorded)
+        return diagnosed("redone_step", story, expected).missing
+
+    assert later(**{point: bob}) == NOT_A_RECORD
+    assert later(**{point: eve}) == UNRECORDED
+    assert later() == UNKNOWN_RECORD
+
+
+def test_a_step_that_one_attempt_runs_twice() -> None:
+    """A resume asked twice for a charge that the service had not seen before."""
+    story = Story().starts().does(ADA).killed("payments.charge#1.answered")
+    story.starts().does(BOB).repeats(BOB).does(EVE).ends()
     found = diagnosed("redone_step", story, expecting(ADA, BOB, EVE))
-    assert found.missing == POSITION
+    assert found.missing == TWICE_HERE
 
 
 def test_early_finish() -> None:

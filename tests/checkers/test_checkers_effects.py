@@ -334,6 +334,16 @@ def test_an_operation_that_no_undisturbed_run_has_is_wrong() -> None:
     assert found.because == "attempt 1 did it; no undisturbed run has any email.send"
 
 
+def test_an_effect_at_another_service_is_named_by_where_it_belongs() -> None:
+    """A charge by the other instance is compared with itself, and not with somebody else's."""
+    elsewhere = msgspec.structs.replace(BOB, service="us")
+    story = Story().starts().does(ADA, BOB, elsewhere).ends()
+    known = expecting(ADA, BOB, msgspec.structs.replace(EVE, service="us"))
+    [found] = wrong_inputs(story.history, known)
+    assert (found.operation, found.expected) == ("us.charge", "charge of 100 to bob: never")
+    assert found.because == "attempt 1 did it; an undisturbed run does it as payments.charge"
+
+
 def test_values_are_wrong_whatever_the_contract_and_the_end() -> None:
     """No guarantee is about effects that nobody asked for, and no end excuses them."""
     story = Story().starts().does(charge("ada", 999)).states("refused", "too much").ends(1)

@@ -104,6 +104,13 @@ TRUE = ("--", "true")
         (["serve", "payments", "--port", "payments=x"], 2, "SERVICE=PORT"),
         (["serve", "payments", "--port", "payment=1"], 2, "nearest: payments"),
         (["serve", "payments", "--port", "payments=99999"], 2, "99999 is no port"),
+        (["serve", "payments:eu", "--port", "payments=1"], 2, "nearest: eu"),
+        (["run", BROKEN, "--key-lifetime", "payments=1h"], 2, "--key-lifetime goes with a command"),
+        (
+            ["run", "--resumed-within", "72h", "--resume-after", "7d", *TRUE],
+            2,
+            "--resume-after 7d is longer than the task is declared to be resumed within: 72h",
+        ),
         (["run", "--resume", 'a "b', "--", "true"], 2, "No closing quotation"),
         (["run", BROKEN, "--json", "scenarios"], 2, "is a folder"),
         (["run", BROKEN, "--runs", "/proc/x"], 2, "/proc/x cannot be made"),
@@ -236,6 +243,22 @@ def test_output_is_plain_where_it_is_no_terminal(shell: Shell) -> None:
     """No escape sequences in a pipe."""
     _, out, err = shell("run", BROKEN, "--max-points", "3")
     assert "\x1b" not in out + err
+
+
+def test_two_services_of_a_kind_run_alone() -> None:
+    """Each has its own address, under its own name."""
+    words = ["serve", "payments:eu", "payments:us"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "chaoskit.cli.main", *words], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        told = [process.stdout.readline().partition("=") for _ in range(2)]
+        assert [name for name, _, _ in told] == [f"export CHAOSKIT_{n}_URL" for n in ("EU", "US")]
+        assert told[0][2] != told[1][2]
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def test_a_port_that_is_taken_is_said() -> None:

@@ -22,6 +22,7 @@ from chaoskit.model.events import (
     EventsLeftOut,
     FaultLanded,
     How,
+    RecordsFound,
     ReplySent,
     RequestReceived,
     StatedEnd,
@@ -87,6 +88,7 @@ BODIES: st.SearchStrategy[Body] = st.one_of(
         output_bytes=st.integers(0, 10**12),
         output_tail=st.text(),
     ),
+    st.builds(RecordsFound, NUMBERS, st.dictionaries(TEXTS, NUMBERS, max_size=3)),
     st.builds(StateObserved, st.dictionaries(TEXTS, TEXTS, max_size=3)),
 )
 

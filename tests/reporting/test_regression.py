@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import fields
 
 from chaoskit import __version__
 from chaoskit.campaign.mechanisms import best, traced
@@ -229,6 +230,32 @@ def test_a_finding_cannot_break_out_of_the_test_or_leave_paths_in_the_report() -
     assert "secret-project" not in report
     assert "…/task.py" in report
     assert "/srv/app" not in report
+
+
+def test_every_part_of_a_command_is_in_the_exported_test() -> None:
+    """Its target is the same value again, whatever was asked for."""
+    spec = CommandSpec(
+        command=("job",),
+        resume=("job", "--resume"),
+        control=("job", "--whole"),
+        env={"A": "b"},
+        services=("payments:eu",),
+        outputs=("out",),
+        contract={"eu.charge": "at-most-once"},
+        behaviours=("down:1@eu.charge#1",),
+        tables="CREATE TABLE a (b)",
+        allow=("127.0.0.1:9",),
+        timeout_s=3.0,
+        typed=True,
+        clean=("old",),
+        key_lifetime={"payments": "72h"},
+        resumed_within="48h",
+    )
+    assert all(getattr(spec, f.name) != f.default for f in fields(CommandSpec))
+    text = pytest_file(exhibit(Target(command=spec)), Path())
+    written = text[text.index("target=") + len("target=") : text.index("        seed=")]
+    made = eval(written.strip().rstrip(","), globals())  # noqa: S307 - our own text
+    assert made == Target(command=spec)
 
 
 @pytest.mark.parametrize(

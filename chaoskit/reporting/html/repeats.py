@@ -55,7 +55,7 @@ def repetition(history: History, expectation: Expectation, judgement: Judgement)
         Extra(identity, expected, tuple(seen))
         for identity, expected, seen in compare(history, expectation).extra
     )
-    redone = {redo.again.index: redo.first for redo in progress(history, expectation).redone}
+    redone = {redo.again.index: redo.first.index for redo in progress(history, expectation).redone}
     marked = Marked(
         repeats=dict(_links(extras)),
         redone=redone,

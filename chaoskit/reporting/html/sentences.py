@@ -108,7 +108,15 @@ def _target(options: Options) -> list[str]:
         words += ["--outputs", pattern]
     if spec.contract:
         words += ["--contract", ",".join(f"{k}={v}" for k, v in spec.contract.items())]
-    several = {"--behaviour": spec.behaviours, "--allow": spec.allow, "--clean": spec.clean}
+    if spec.resumed_within:
+        words += ["--resumed-within", spec.resumed_within]
+    lifetimes = [f"{name}={time}" for name, time in spec.key_lifetime.items()]
+    several = {
+        "--behaviour": spec.behaviours,
+        "--key-lifetime": lifetimes,
+        "--allow": spec.allow,
+        "--clean": spec.clean,
+    }
     for option, values in several.items():
         for value in values:
             words += [option, value]

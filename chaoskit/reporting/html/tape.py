@@ -26,6 +26,7 @@ from chaoskit.model.events import (
     EndStated,
     EventsLeftOut,
     FaultLanded,
+    RecordsFound,
     ReplySent,
     RequestReceived,
     StateObserved,
@@ -51,6 +52,7 @@ WHATS: dict[type, int] = {
     TraceNoted: 10,
     StateObserved: 11,
     EventsLeftOut: 12,
+    RecordsFound: 13,
 }
 """What a row is, as a number; `assets/words.js` has the same table."""
 
@@ -232,6 +234,9 @@ def _words_of_the_task(body: Body) -> Iterator[str]:
         yield "the files that it leaves"
         yield from (f"{plain(path)}: {digest[:16]}" for path, digest in body.digests.items())
         yield from (f"{plain(path)}: {file.size:,} bytes" for path, file in body.left.items())
+    elif isinstance(body, RecordsFound):
+        yield "the files that record completed steps"
+        yield from (f"{plain(path)}: {size:,} bytes" for path, size in body.files.items())
 
 
 def _ended(body: AttemptEnded) -> str:

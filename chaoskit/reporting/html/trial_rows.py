@@ -145,7 +145,7 @@ def _wrong(trial: StoredTrial) -> bool:
 def _said(one: ReportedFinding) -> Said:
     return Said(
         one.kind,
-        one.operation,
+        one.concerns,
         one.expected,
         one.seen,
         one.because,

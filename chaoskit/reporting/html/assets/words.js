@@ -5,7 +5,7 @@ const NOT_TRIED = 0, VALID = 1, UNKNOWN = 2, FLAKY = 3, INVALID = 4;
 const OUTCOME_CLASS = ["o-none", "o-valid", "o-unknown", "o-flaky", "o-invalid"];
 
 const WHATS = ["start", "end", "call", "request", "effect", "reply", "crossing", "step", "fault",
-  "says", "note", "outputs", "cut"]; // tape.py: WHATS
+  "says", "note", "outputs", "cut", "records"]; // tape.py: WHATS
 const REPEATED = 1, REDONE = 2, WITNESS = 4, DEDUPED = 8; // tape.py
 
 const WAYS = ["real kill", "from a copy", "from a copy, resume shared"]; // trial_rows.py: Row.way
