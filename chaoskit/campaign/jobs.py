@@ -160,9 +160,11 @@ class RecordDone(msgspec.Struct, frozen=True, tag=True):
 
 
 class LocateDone(msgspec.Struct, frozen=True, tag=True):
-    """File, line and function of a Python task's own code, by point."""
+    """File, line and function of a Python task's own code, by point: of the line that runs there,
+    and of its callers.
+    """
 
-    locations: dict[str, tuple[str, int, str]]
+    locations: dict[str, tuple[tuple[str, int, str], ...]]
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
@@ -262,8 +264,7 @@ class Session:
                 return RecordDone(await self._darkroom_for(job, supervisor).record())
             case Locate():
                 found = await supervisor.locate(map(parse_point, job.points))
-                places = {str(p): (at.file, at.line, at.function) for p, at in found.items()}
-                return LocateDone(places)
+                return LocateDone({str(point): stack for point, stack in found.items()})
 
     async def _trials(self, job: Trials, supervisor: Supervisor) -> tuple[Result, ...]:
         schedules = [parse_schedule(text) for text in job.schedules]
@@ -336,6 +337,7 @@ def _conduct(job: Job, supervisor: Supervisor) -> Conduct:
         another_day=settings.another_day,
         resume_after_s=settings.resume_after_s,
         varying=settings.varying,
+        digests=_expectation(job.expectation).digests if isinstance(job, Trials | Record) else {},
     )
 
 

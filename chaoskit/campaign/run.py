@@ -54,10 +54,12 @@ from chaoskit.explore.file_work import with_file_work
 from chaoskit.explore.plan import (
     next_wave,
     noted,
+    window_of,
 )
 from chaoskit.explore.sampling import sample
 from chaoskit.explore.survey import expect
 from chaoskit.model.errors import UsageError
+from chaoskit.model.events import CallSeen
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
 from chaoskit.model.points import Point
@@ -68,6 +70,9 @@ from chaoskit.trial.loading import load, sources
 
 SILENT_S = 10.0
 """For so long nothing is said of undisturbed runs that do not end."""
+
+LOCATED_MOST = 500
+"""At so many requests, and calls, the line is looked at, besides the places of findings."""
 
 SUSPECT = {"wrong_inputs", "diverged_state", "lost_effect", "false_success"}
 """Findings that a value which varies from run to run can feign."""
@@ -241,14 +246,20 @@ class _Campaign:
             judge_again(self._store)
 
     def _locate(self) -> None:
-        """Which lines of a Python task are running where the findings are."""
+        """Which lines of a Python task are running where the findings are; and at requests and
+        calls of the baseline run, so that a line that makes several of them is known.
+        """
         schedules = [
             parse_schedule(t.schedule) for t in self._store.trials() if t.judgement.findings
         ]
         points = {
             str(f.point) for s in schedules for f in s.faults_of(1) if not (s.timed or f.is_prelude)
         }
-        if points:
+        survey = self._store.survey()
+        if points and survey is not None:
+            calls = [body.call for _, body in survey[0].of(CallSeen) if not body.sends]
+            points |= {str(window_of(b, "received")) for _, b in survey[0].requests[:LOCATED_MOST]}
+            points |= {*calls[:LOCATED_MOST]}
             untraced = msgspec.structs.replace(self._settings(), trace=False)
             located = self._do(jobs.Locate(untraced, tuple(sorted(points))), jobs.LocateDone)
             self._store.put_locations(located.locations)

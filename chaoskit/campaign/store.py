@@ -32,6 +32,9 @@ from chaoskit.model.findings import Judgement
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Schedule, parse_schedule
 
+Stack = tuple[tuple[str, int, str], ...]
+"""File, line and function of a line of a task's own code, and of those that called it."""
+
 FORMAT = "3"
 FILE = "campaign.sqlite"
 REFUTED = "refuted"
@@ -357,14 +360,17 @@ class Store:
         ):
             yield parse_schedule(schedule), self._history(zlib.decompress(data))
 
-    def put_locations(self, locations: Mapping[str, tuple[str, int, str]]) -> None:
-        """Store which line of the task was running at some points."""
-        self.put("locations", msgspec.json.encode(locations).decode())
+    def put_locations(self, locations: Mapping[str, Stack]) -> None:
+        """Store which line of the task was running at some points, and what had called it."""
+        self.put("stacks", msgspec.json.encode(locations).decode())
 
-    def locations(self) -> dict[str, tuple[str, int, str]]:
-        """File, line and function by the text of a point; what `put_locations` stored."""
-        stored = self.get("locations") or "{}"
-        return msgspec.json.decode(stored, type=dict[str, tuple[str, int, str]])
+    def locations(self) -> dict[str, Stack]:
+        """What `put_locations` stored, by the text of a point; older runs have no callers."""
+        if (stored := self.get("stacks")) is not None:
+            return msgspec.json.decode(stored, type=dict[str, Stack])
+        lines = self.get("locations") or "{}"
+        found = msgspec.json.decode(lines, type=dict[str, tuple[str, int, str]])
+        return {point: (line,) for point, line in found.items()}
 
     def put_plan(self, wave: int, schedules: Sequence[Schedule]) -> Path:
         """Write down the schedules of a wave for the workers; the file."""

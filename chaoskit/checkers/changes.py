@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from chaoskit.checkers.comparison import times
+from chaoskit.checkers.outputs import OUTPUTS
 from chaoskit.model.behaviours import KINDS as BEHAVIOURS
 from chaoskit.model.events import AttemptEnded, EffectApplied
 from chaoskit.model.expectation import Expectation, Terms
@@ -108,7 +109,7 @@ def excused(finding: Finding, history: History, expectation: Expectation) -> boo
     """Whether a finding only says that a task was planned anew, or has stopped, as was right."""
     return any(
         finding.kind in _EXCUSED.get(terms.right, ())
-        and (finding.kind == "diverged_state" or _matters(finding.operation, terms))
+        and (finding.operation == OUTPUTS or _matters(finding.operation, terms))
         for *_, terms in _changes(history, expectation)
     )
 

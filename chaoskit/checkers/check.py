@@ -17,8 +17,9 @@ from chaoskit.checkers.changes import (
 )
 from chaoskit.checkers.diagnosis import diagnose
 from chaoskit.checkers.effects import duplicate_effect, false_success, lost_effect, wrong_inputs
-from chaoskit.checkers.ending import diverged_state, leftover_process, stuck
+from chaoskit.checkers.ending import leftover_process, stuck
 from chaoskit.checkers.ordering import out_of_order_effect
+from chaoskit.checkers.outputs import OUTPUTS, diverged_state
 from chaoskit.checkers.own import Checker, asked, own_checkers
 from chaoskit.checkers.steps import redone_step, silent_restart
 from chaoskit.model.events import EffectApplied
@@ -120,6 +121,7 @@ def _with_causes(findings: list[Finding], history: History) -> list[Finding]:
     restart = next((f for f in findings if f.kind == "silent_restart"), None)
     restarted = _attempt_of(restart, history) if restart is not None else 0
     stale = next((f for f in findings if f.kind == "stale_writer"), None)
+    diverged = next((f for f in findings if f.kind == "diverged_state"), None)
     redone = {
         _attempt_of(f, history): f
         for f in findings
@@ -127,6 +129,8 @@ def _with_causes(findings: list[Finding], history: History) -> list[Finding]:
     }
 
     def cause(finding: Finding) -> str:
+        if diverged is not None and (finding.kind, finding.operation) == ("false_success", OUTPUTS):
+            return diverged.fingerprint
         again = finding.kind in {"duplicate_effect", "redone_step"}
         if restart is not None and again and _attempt_of(finding, history) >= restarted:
             return restart.fingerprint

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from chaoskit.model.effects import Effect, Identity
 from chaoskit.model.events import EffectApplied
-from chaoskit.model.expectation import Expectation
+from chaoskit.model.expectation import Expectation, Freed
 from chaoskit.model.history import History
 
 Seen = tuple[int, EffectApplied]
@@ -37,6 +37,8 @@ def compare(history: History, expectation: Expectation) -> Comparison:
     """
     seen: dict[Identity, list[Seen]] = {}
     for index, body in history.effects:
+        if any(one.covers(body.effect) for one in expectation.freed):
+            continue  # how often a lock changes is nobody's business
         seen.setdefault(expectation.identify(body.effect), []).append((index, body))
     counts = expectation.counts
     return Comparison(
@@ -45,6 +47,28 @@ def compare(history: History, expectation: Expectation) -> Comparison:
         missing=[(i, n, seen.get(i, [])) for i, n in counts.items() if len(seen.get(i, [])) < n],
         strange=[(i, s) for i, s in seen.items() if i not in counts],
     )
+
+
+def still_taken(history: History, expectation: Expectation) -> list[Seen]:
+    """The last change of each row that undisturbed runs take and free again, where the attempt that
+    claims success made it and the row is not free after it. What a killed attempt had taken may be
+    left to expire.
+    """
+    if not expectation.freed or not history.completed:
+        return []
+    last: dict[tuple[str, str], tuple[Freed, Seen]] = {}
+    for index, body in history.effects:
+        effect = body.effect
+        if (
+            row := next((one for one in expectation.freed if one.covers(effect)), None)
+        ) is not None:
+            last[effect.table, effect.ref] = row, (index, body)
+    claim = history.claim[1].attempt
+    return [
+        seen
+        for row, seen in last.values()
+        if seen[1].attempt == claim and not row.is_free(seen[1].effect)
+    ]
 
 
 def subject(identity: Identity) -> str:

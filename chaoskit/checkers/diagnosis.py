@@ -12,15 +12,15 @@ from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
 
-from chaoskit.checkers.comparison import compare, counted, times
+from chaoskit.checkers.blocked import blocked, words_of_all
+from chaoskit.checkers.comparison import compare, times
 from chaoskit.checkers.losses import COARSE_KEY, HALF_REPLACED, lost, success_without_its_end
 from chaoskit.checkers.redos import RECORD_IGNORED, run_again, started_over
 from chaoskit.model.effects import Effect
-from chaoskit.model.events import AttemptEnded, EffectApplied
+from chaoskit.model.events import EffectApplied
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Diagnosis, Finding
 from chaoskit.model.history import History
-from chaoskit.model.last_words import QUOTED_CHARACTERS, telling_line
 
 ORDER = "order: the record is written after the effect, not atomically with it"
 IDS = "external effect ids: resume cannot ask the service whether it happened"
@@ -38,22 +38,12 @@ UNVERIFIED = "resume does not verify the state that the next step depends on (cl
 CANCEL_LOST = "the cancel is not durable, or resume does not look at it (CTRL-1)"
 TOO_STRICT = "resume asks for more to be unchanged than the next step depends on (CODE-3)"
 UNFENCED = "a runner does not ask whether it still owns the run (TWO-4)"
-REFUSES_A_KILL = "resume takes the trace of a kill for damage, and refuses for ever"
 UNDISTURBED = "nothing of the checkpoint: the task does so without any fault"
-UNREADABLE = "a record that cannot be read back: torn by the kill, or damaged (class TORN)"
 
 _WITHOUT_A_FAULT = frozenset(
     {RETRY, REPEATS, FORGOTTEN_KEY, KEY_OF_A_CALL, COARSE_KEY, HALF_REPLACED}
 )
 """What explains a trial in which nothing happened to the task but its services' behaviours."""
-
-_UNREADABLE_WORDS = re.compile(
-    r"JSONDecodeError|UnicodeDecodeError|UnpicklingError|EOFError|invalid literal for|"
-    r"could not convert string to float|JSON input|in JSON at|is not valid JSON|unexpected EOF|"
-    r"invalid character .+ looking for|not a database|disk image is malformed",
-    re.IGNORECASE,
-)
-"""What readers of Python, Node.js, Go and SQLite say of a text or a file that is not whole."""
 
 _THERE_ALREADY_WORDS = re.compile(
     r"\b(relation|table|index|column|schema|view|sequence|type) .{1,200} already exists|"
@@ -214,45 +204,18 @@ def _by_other_keys(effects: Sequence[EffectApplied]) -> Diagnosis:
 
 
 def _stuck(finding: Finding, history: History, expectation: Expectation) -> Diagnosis | None:
-    """A change that the database refuses to make a second time, as every attempt says.
-
-    Or a record that is not whole, where every attempt says so before it asks a service for
-    anything: what it could not read was its own.
+    """A change that the database refuses to make a second time, as every attempt says; or what
+    else blocks each of them.
     """
-    if history.stated_end is not None:
-        return Diagnosis(
-            REFUSES_A_KILL,
-            f"nothing was damaged or changed before attempt {history.stated_end.attempt}; "
-            f"{finding.because}",
-            "go on from the last complete record; where the outcome of a step is not known, look "
-            "it up, or name the step (unknown_outcome); if such a refusal is what the task "
-            'promises, say refusals="allowed" in the scenario',
-        )
-    bodies = [history.events[index].body for index in finding.witness]
-    ended = [body for body in bodies if isinstance(body, AttemptEnded)]
-    said = [telling_line(body.output_tail) for body in ended]
-    if not said or any(body.how != "exit" for body in ended):
-        return None
-    if all(map(_THERE_ALREADY_WORDS.search, said)):
+    said = words_of_all(finding, history)
+    if history.stated_end is None and said and all(map(_THERE_ALREADY_WORDS.search, said)):
         return Diagnosis(
             ORDER,
-            f"the resume made a change that was there already: {said[-1][:QUOTED_CHARACTERS]}",
+            f"the resume made a change that was there already: {said[-1]}",
             "write the change and the record of it in one transaction; or let it do nothing where "
             "it is there already (IF NOT EXISTS, ON CONFLICT DO NOTHING)",
         )
-    asking = {body.attempt for _, body in history.requests}
-    if any(body.attempt in asking for body in ended):
-        return None
-    if not all(map(_UNREADABLE_WORDS.search, said)):
-        return None
-    who = "the attempt" if len(said) == 1 else f"each of {counted(len(said), 'attempt')}"
-    return Diagnosis(
-        UNREADABLE,
-        f"{who} ended before it asked a service for anything, the last one with: "
-        f"{said[-1][:QUOTED_CHARACTERS]}",
-        "write each record beside the old one, fsync it and rename it, so that a kill leaves the "
-        "old or the new one; where one cannot be read all the same, refuse and say which",
-    )
+    return blocked(finding, history)
 
 
 def _wrong_inputs(finding: Finding, history: History, expectation: Expectation) -> Diagnosis:
@@ -393,7 +356,7 @@ _RULES: dict[str, Callable[[Finding, History, Expectation], Diagnosis | None]] =
         "an older one",
     ),
     "diverged_state": _fixed(
-        "a step of several writes was left half applied, or applied once more (class HALF)",
+        "success is claimed over files that are not those of an undisturbed run (class HALF)",
         "write the new content beside the old one and rename it, then record the step",
     ),
 }

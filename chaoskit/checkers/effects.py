@@ -14,14 +14,18 @@ from chaoskit.checkers.comparison import (
     difference,
     in_words,
     nearest,
+    still_taken,
     subject,
     times,
 )
+from chaoskit.checkers.outputs import lost_output
 from chaoskit.model.effects import Effect, Identity
-from chaoskit.model.events import AttemptEnded
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
+
+STILL_TAKEN = "still taken"
+"""What is seen of a row that is not freed."""
 
 
 def duplicate_effect(history: History, expectation: Expectation) -> Iterator[Finding]:
@@ -80,6 +84,7 @@ def _likeness(effect: Effect, expectation: Expectation) -> str:
 
 def lost_effect(history: History, expectation: Expectation) -> Iterator[Finding]:
     """Expected effects that never happened although the task went on past them to success."""
+    yield from _not_freed(history, expectation)
     tail = _tail(history, expectation)
     for identity, expected, seen in _missing(history, expectation):
         if identity in tail:
@@ -91,18 +96,34 @@ def lost_effect(history: History, expectation: Expectation) -> Iterator[Finding]
             subject=subject(identity),
             expected=f"{words}: {times(expected)}",
             seen=times(len(seen)),
-            because=f"attempt {claim_of(history)[1].attempt} ended with success and went past it",
-            witness=(*(index for index, _ in seen), claim_of(history)[0]),
+            because=f"attempt {history.claim[1].attempt} ended with success and went past it",
+            witness=(*(index for index, _ in seen), history.claim[0]),
+        )
+
+
+def _not_freed(history: History, expectation: Expectation) -> Iterator[Finding]:
+    """Rows that undisturbed runs free again, and that are still taken at a claimed success."""
+    for index, body in still_taken(history, expectation):
+        effect = body.effect
+        yield Finding(
+            kind="lost_effect",
+            operation=effect.operation,
+            subject=f"{effect.table} {effect.ref}: freed",
+            expected=f"{effect.in_words()}: freed again at the end",
+            seen=STILL_TAKEN,
+            because=f"attempt {body.attempt} changed it last, and ended with success",
+            witness=(index, history.claim[0]),
         )
 
 
 def false_success(history: History, expectation: Expectation) -> Iterator[Finding]:
-    """Success was claimed while the end of the work had not been done."""
+    """Success was claimed while the end of the work had not been done, or an output is lost."""
+    yield from lost_output(history, expectation)
     tail = _tail(history, expectation)
     missing = [entry for entry in _missing(history, expectation) if entry[0] in tail]
     if not missing:
         return
-    index, claim = claim_of(history)
+    index, claim = history.claim
     identity, expected, seen = missing[0]
     more = len(missing) - 1
     others = f" and {counted(more, 'more effect')} after it" if more else ""
@@ -115,11 +136,6 @@ def false_success(history: History, expectation: Expectation) -> Iterator[Findin
         because=f"attempt {claim.attempt} ended with success before the end was done",
         witness=(index,),
     )
-
-
-def claim_of(history: History) -> tuple[int, AttemptEnded]:
-    """The last claim of success: one that was paused meanwhile may have ended after it."""
-    return [ended for ended in history.attempts if ended[1].succeeded][-1]
 
 
 def _missing(

@@ -1,4 +1,4 @@
-"""stuck, diverged_state and leftover_process: how the trial ended and what it left behind."""
+"""stuck and leftover_process: how the trial ended, and which processes it left behind."""
 
 from __future__ import annotations
 
@@ -39,29 +39,6 @@ def stuck(history: History, expectation: Expectation) -> Iterator[Finding]:
     )
 
 
-def diverged_state(history: History, expectation: Expectation) -> Iterator[Finding]:
-    """Declared outputs that differ from those of an undisturbed run."""
-    if not history.completed:
-        return
-    unstable = expectation.volatile.get("outputs", ())
-    want = expectation.digests
-    have = {name: digest for name, digest in history.digests.items() if name not in unstable}
-    names = sorted(n for n in want.keys() | have.keys() if want.get(n) != have.get(n))
-    if not names:
-        return
-    what = [f"{name} {_change(name in have, name in want)}" for name in names[:3]]
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    yield Finding(
-        kind="diverged_state",
-        operation="outputs",
-        subject="outputs",
-        expected=f"{counted(len(want), 'output')} as an undisturbed run leaves them",
-        seen=f"{len(names)} that differ{'s' if len(names) == 1 else ''}",
-        because="; ".join(what) + more,
-        witness=(history.events[-1].index,),
-    )
-
-
 def leftover_process(history: History, expectation: Expectation) -> Iterator[Finding]:
     """Processes that outlived the task."""
     for index, body in history.attempts:
@@ -85,12 +62,6 @@ def _refused(end: EndStated) -> str:
 
 def _none(number: int) -> str:
     return "which never" if number == 1 else "none of which"
-
-
-def _change(present: bool, expected: bool) -> str:  # noqa: FBT001 - two facts
-    if not present:
-        return "is missing"
-    return "has other content" if expected else "was never expected"
 
 
 def _how(ended: AttemptEnded) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chaoskit.checkers.comparison import compare, subject
-from chaoskit.checkers.effects import claim_of, deleted
+from chaoskit.checkers.effects import STILL_TAKEN, deleted
+from chaoskit.checkers.outputs import OUTPUTS
 from chaoskit.model.events import AttemptEnded, ReplySent, RequestReceived
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Diagnosis, Finding
@@ -16,11 +17,14 @@ PASSED_OVER = "the resume passes over a step that was never done"
 HALF_REPLACED = "a row is deleted in one transaction and inserted in the next (class HALF)"
 ERROR_AS_END = "a refused request is followed by a claim of success"
 NOTHING_DONE = "an attempt that does nothing claims success"
+NOT_FREED = "a row that an undisturbed run frees again stays taken after a success"
 EARLY_FINISH = "success is claimed before the end of the work is done (class LOST)"
 
 
 def lost(finding: Finding, history: History, expectation: Expectation) -> Diagnosis:
     """Why an effect in the middle of the work never happened."""
+    if finding.seen == STILL_TAKEN:
+        return Diagnosis(NOT_FREED, finding.because, "free it on every way to the end")
     swallowed = [
         (index, body)
         for index, body in history.requests
@@ -43,7 +47,7 @@ def lost(finding: Finding, history: History, expectation: Expectation) -> Diagno
             "delete and insert in one transaction; or update the row in place (ON CONFLICT DO "
             "UPDATE)",
         )
-    _, claim = claim_of(history)
+    _, claim = history.claim
     if (refused := _refused(claim, history)) is not None:
         return _error_as_end(claim, refused)
     if not any(_asks_for(body, finding, expectation) for _, body in _since_the_kill(history)):
@@ -77,9 +81,13 @@ def _never_asked(claim: AttemptEnded, expectation: Expectation) -> Diagnosis:
 
 def success_without_its_end(
     finding: Finding, history: History, expectation: Expectation
-) -> Diagnosis:
-    """Why success was claimed although the end of the work is missing."""
-    _, claim = claim_of(history)
+) -> Diagnosis | None:
+    """Why success was claimed although the end of the work is missing; None of an output, which has
+    its diagnosis as `diverged_state`.
+    """
+    if finding.operation == OUTPUTS:
+        return None
+    _, claim = history.claim
     if (refused := _refused(claim, history)) is not None:
         return _error_as_end(claim, refused)
     asked = [body for _, body in history.requests if body.attempt == claim.attempt and body.wants]

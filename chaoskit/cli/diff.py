@@ -65,7 +65,8 @@ def _show(found: Differences, out: Console) -> None:
         out.print(
             Text(
                 f"{name:<7} {summary.verdict}, {summary.trials} trials, {summary.points.landed} of "
-                f"{summary.points.total} points, {len(summary.findings)} findings; {summary.run}"
+                f"{summary.points.total} points, {summary.flaws} flaws in "
+                f"{len(summary.findings)} findings; {summary.run}"
             )
         )
     for note in found.notes:

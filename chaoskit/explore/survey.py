@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from chaoskit.explore.freed import freed_rows, without
 from chaoskit.explore.plan import noted
 from chaoskit.model.contract import Contract
 from chaoskit.model.effects import Effect, Identity, identity_of
@@ -51,8 +52,11 @@ def expect(
         norm: runs that say what is expected, where it is not those of the task itself: of its
             control, or without its services' behaviours.
     """
-    runs = [first, second, *later]
-    measure = list(norm) or runs
+    freed = freed_rows([first, second, *later, *norm], [*scenario.contract, *scenario.expect])
+    runs = [without(run, freed) for run in (first, second, *later)]
+    first = runs[0]
+    norm = [without(run, freed) for run in norm]
+    measure = norm or runs
     chosen = {name: tuple(fields) for name, fields in scenario.identity.items()}
     volatile = _volatile([_wanted(run) for run in runs])
     if norm:
@@ -81,6 +85,8 @@ def expect(
         requests=tuple(_requests(measure[0], volatile, chosen).items()),
         steps=tuple(body.step for _, body in first.steps if body.phase == "started"),
         digests=digests,
+        freed=freed,
+        outputs={n: out for n, out in measure[0].outputs.items() if n in digests},
         ordered=all(order == orders[0] for order in orders) and not any(map(_overlaps, runs)),
         early=_early(runs, volatile, chosen),
         record_first=_record_first(first),

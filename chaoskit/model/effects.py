@@ -38,6 +38,16 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """``service.kind``: the name that contracts and points use."""
         return f"{self.service}.{self.kind}"
 
+    @property
+    def table(self) -> str:
+        """Of a database's row its table; empty for what has none."""
+        return self.kind.rpartition(".")[0]
+
+    @property
+    def verb(self) -> str:
+        """The last part of the kind: of a database's row ``insert``, ``update`` or ``delete``."""
+        return self.kind.rpartition(".")[2]
+
     def in_words(self) -> str:
         """The effect as a report says it."""
         deed = self.what or self.operation

@@ -177,6 +177,30 @@ class AttemptEnded(msgspec.Struct, frozen=True, tag="attempt-ended", kw_only=Tru
         return self.how == "exit" and self.code in self.success
 
 
+class Output(msgspec.Struct, frozen=True):
+    """What a declared output is at the end of a trial: its size in bytes and its content.
+
+    ``content`` is None where it is larger than 64 KiB, or the same as in the baseline run.
+    """
+
+    size: int
+    content: bytes | None = None
+
+
+class FileLeft(msgspec.Struct, frozen=True):
+    """A file that a task wrote which never came to its end, as it is then.
+
+    ``size`` is in bytes; ``head`` are the first characters, without credentials. ``pid`` is the
+    number of a process that a lock holds, 0 for none; ``runs``: a process with that number was
+    there when all of the task's had ended.
+    """
+
+    size: int
+    head: str
+    pid: int = 0
+    runs: bool = False
+
+
 class RecordsFound(msgspec.Struct, frozen=True, tag="records"):
     """The files that record completed steps, as an attempt left them: their sizes in bytes."""
 
@@ -185,9 +209,14 @@ class RecordsFound(msgspec.Struct, frozen=True, tag="records"):
 
 
 class StateObserved(msgspec.Struct, frozen=True, tag="state"):
-    """SHA-256 of each declared output at the end of the trial, by path in the work folder."""
+    """The declared outputs at the end of the trial, by path in the work folder: the SHA-256 of
+    each, and what is needed to say how it differs. ``left``: files that may say why a task never
+    came to its end.
+    """
 
     digests: dict[str, str]
+    outputs: dict[str, Output] = {}
+    left: dict[str, FileLeft] = {}
 
 
 Body = (

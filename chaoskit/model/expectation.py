@@ -9,6 +9,7 @@ import msgspec
 
 from chaoskit.model.contract import Contract
 from chaoskit.model.effects import Effect, Identity, identity_of
+from chaoskit.model.events import Output
 from chaoskit.model.file_work import FileWork
 
 
@@ -18,6 +19,31 @@ class Terms(msgspec.Struct, frozen=True):
     right: str
     matters: tuple[str, ...] = ("*",)
     finding: str = "stale_world"
+
+
+class Freed(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of a database that an undisturbed run takes and frees again, as a lock or a lease is.
+
+    ``ref`` is its primary key; empty: every row of the ``table``, each of which is inserted and
+    deleted again. ``back``: the columns that get their value back by updates, with that value.
+    """
+
+    table: str
+    ref: str = ""
+    back: tuple[tuple[str, str], ...] = ()
+
+    def covers(self, effect: Effect) -> bool:
+        """Whether ``effect`` is one on this row."""
+        return (effect.service, effect.table) == ("database", self.table) and (
+            not self.ref or self.ref == effect.ref
+        )
+
+    def is_free(self, last: Effect) -> bool:
+        """Whether the row is free after its ``last`` change."""
+        return {*self.back} <= {*last.fields} if self.back else last.verb == "delete"
+
+    def __str__(self) -> str:
+        return f"{self.table} {self.ref}" if self.ref else self.table
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -60,7 +86,9 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     ``by_children``: the steps of which a child of the task writes the record, in a file of its own.
     ``file_work``: of a task that does nothing else, what its files are for; None: not known.
     ``changes`` are the scenario's, by name. ``refusals``: `Scenario.refusals`. ``varying``: names
-    of files that differ from run to run, with ``*`` for what differs. ``problems`` says in
+    of files that differ from run to run, with ``*`` for what differs. ``outputs``: size and content
+    of the files in ``digests``, as far as they are known. ``freed``: rows that are taken and freed
+    again, whose changes are no expected effects. ``problems`` says in
     sentences why the survey does not repeat; empty when it does.
     """
 
@@ -86,6 +114,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False
     refusals: str = "stuck"
     changes: dict[str, Terms] = {}
     varying: tuple[str, ...] = ()
+    outputs: dict[str, Output] = {}
+    freed: tuple[Freed, ...] = ()
 
     def identify(self, effect: Effect) -> Identity:
         """The identity of ``effect`` under these surveys."""

@@ -13,7 +13,7 @@ FINDING_KINDS: dict[str, str] = {
     "lost_effect": "an expected effect never happened, although the task went on past it",
     "redone_step": "a completed step was run again",
     "silent_restart": "the task started over from its first step and said nothing",
-    "false_success": "the task claims success, and the end of its work was never done",
+    "false_success": "the task claims success, and its end was never done or an output is lost",
     "wrong_inputs": "an effect happened with values that no undisturbed run has",
     "stale_world": "an effect happened on terms that had changed while the task was stopped",
     "wrong_binding": "a result or an effect was bound to another step than its own",

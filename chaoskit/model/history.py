@@ -21,6 +21,8 @@ from chaoskit.model.events import (
     Event,
     EventsLeftOut,
     FaultLanded,
+    FileLeft,
+    Output,
     RecordsFound,
     ReplySent,
     RequestReceived,
@@ -127,6 +129,16 @@ class History:
         return {}
 
     @cached_property
+    def outputs(self) -> dict[str, Output]:
+        """Size and content of the declared outputs, as far as they were stored."""
+        return next((body.outputs for _, body in self.of(StateObserved)), {})
+
+    @cached_property
+    def left(self) -> dict[str, FileLeft]:
+        """Files that may say why the task never came to its end."""
+        return next((body.left for _, body in self.of(StateObserved)), {})
+
+    @cached_property
     def records(self) -> dict[int, dict[str, int]]:
         """By attempt, the files that record completed steps, with their sizes in bytes."""
         return {body.attempt: body.files for _, body in self.of(RecordsFound)}
@@ -174,6 +186,15 @@ class History:
         for one that had been paused.
         """
         return any(body.succeeded for _, body in self.attempts)
+
+    @property
+    def claim(self) -> tuple[int, AttemptEnded]:
+        """The last claim of success: an attempt that was paused meanwhile may have ended after it.
+
+        Raises:
+            IndexError: no attempt claims success.
+        """
+        return [ended for ended in self.attempts if ended[1].succeeded][-1]
 
     def encode(self) -> bytes:
         """The stored form: JSON with its format version."""

@@ -25,6 +25,25 @@ _AFTERMATH = re.compile(r"Node\.js v\d|at\s.+[:)]|note: run with `RUST_BACKTRACE
 QUOTED_CHARACTERS = 160
 """How much of such a line a finding quotes."""
 
+_LOCK = re.compile(r"(?:^|[._-])(?:lock|lck|lockfile|pid|pidfile)(?:$|[._-])", re.IGNORECASE)
+"""What a file is called that says who is at work."""
+
+_NAME_LEAST = 3
+"""A shorter name may be a word by chance; with a dot in it it is none."""
+
+
+def is_lock(path: str) -> bool:
+    """Whether a file has the name of one that says who is at work."""
+    return bool(_LOCK.search(path.rpartition("/")[2]))
+
+
+def names(words: str, path: str) -> bool:
+    """Whether ``words`` name a file: by its path or by its last part, as a word of its own."""
+    name = path.rpartition("/")[2]
+    if len(name) < _NAME_LEAST and "." not in name:
+        return False
+    return bool(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", words))
+
 
 def telling_line(output: str) -> str:
     """The line of ``output`` that says most of why the program ended; empty where there is none.

@@ -48,3 +48,10 @@ def is_secret_name(name: str) -> bool:
 def without_secrets(text: str) -> str:
     """``text`` with everything that has the shape of a credential blotted out."""
     return _SHAPES.sub(BLOT, text)
+
+
+def lines_without_secrets(text: str) -> list[str]:
+    """The lines of ``text``, as many as it has, with credentials blotted out: also such as go over
+    several lines.
+    """
+    return _SHAPES.sub(lambda found: BLOT + "\n" * found[0].count("\n"), text).split("\n")

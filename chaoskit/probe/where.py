@@ -1,7 +1,8 @@
 """Which line of a task's own code is running, for an observer outside.
 
 With ``CHAOSKIT_WHERE=<folder>`` in the environment, `start` makes each thread keep a file
-``<folder>/<native thread id>`` of 1024 bytes: ``file:line:function`` in UTF-8, a newline, zeros.
+``<folder>/<native thread id>`` of 2048 bytes: ``file:line:function`` in UTF-8 and a newline, for
+the line that runs and for each line of own code that called it, as far as they fit; then zeros.
 It is mapped into memory: to keep it costs no system call, and an observer that looks while the
 thread stands still in one finds the line that made it. A SIGKILL leaves the last line behind.
 
@@ -42,14 +43,22 @@ else:
 
 FOLDER_VARIABLE = "CHAOSKIT_WHERE"
 
-_SIZE = 1024
+_SIZE = 2048
+_LINE_MAX = 1024
+_CALLERS_MAX = 16
 _SHOWN_MAX = 4096
 
 
 class _Page:
-    """The file of one thread. It goes to another thread when its own has ended."""
+    """The file of one thread. It goes to another thread when its own has ended.
+
+    ``below`` is what it holds of the callers of the frame whose id is ``frame``. It is no frame
+    itself: what is kept here would live longer than in the task as it is.
+    """
 
     def __init__(self) -> None:
+        self.frame = 0
+        self.below = b""
         self._spare = _spare
         path = os.path.join(_folder, str(threading.get_native_id()))
         try:
@@ -103,13 +112,19 @@ def start() -> bool:
 
 def read(folder: str, tid: int) -> Location | None:
     """Where the thread ``tid`` is or last was; None where it has not shown that."""
+    found = stack(folder, tid)
+    return found[0] if found else None
+
+
+def stack(folder: str, tid: int) -> tuple[Location, ...]:
+    """The same with the lines that called it, the innermost one first; as far as they are shown."""
     try:
         with open(os.path.join(folder, str(tid)), "rb") as file:
-            text, end, _ = file.read(_SIZE).partition(b"\n")
-        path, line, function = text.decode("utf-8", "surrogateescape").rsplit(":", 2)
-        return Location(path, int(line), function) if end else None
+            *texts, _ = file.read(_SIZE).partition(b"\0")[0].split(b"\n")
+        parts = [text.decode("utf-8", "surrogateescape").rsplit(":", 2) for text in texts]
+        return tuple([Location(path, int(line), function) for path, line, function in parts])
     except (OSError, ValueError):
-        return None
+        return ()
 
 
 def site_folder() -> str:
@@ -119,34 +134,56 @@ def site_folder() -> str:
 
 def _look(frame: FrameType, event: str) -> None:
     if event in {"line", "call"}:
-        _show(frame)
+        _show(frame, entered=event == "call")
     elif event == "return":
         below = tracing.caller(frame)
         if below is not None:
-            _show(below)
+            _show(below, entered=True)
 
 
-def _show(frame: FrameType) -> None:
+def _show(frame: FrameType, *, entered: bool) -> None:
+    """Show the line of ``frame``; where it was just ``entered``, or control came to it unseen, its
+    callers are looked at.
+    """
     page = _here.page
     if page is None:
         return
+    if entered or page.frame != id(frame):
+        page.frame, page.below = id(frame), _callers(frame)
+    data = _text(frame)
+    room = _SIZE - len(data)
+    below = page.below
+    if len(below) > room:
+        below = below[: below.rfind(b"\n", 0, room) + 1]
+    page.bytes[:] = (data + below).ljust(_SIZE, b"\0")
+
+
+def _callers(frame: FrameType) -> bytes:
+    found: list[bytes] = []
+    below = tracing.caller(frame)
+    while below is not None and len(found) < _CALLERS_MAX:
+        found.append(_text(below))
+        below = tracing.caller(below)
+    return b"".join(found)
+
+
+def _text(frame: FrameType) -> bytes:
+    """The line of ``frame`` as a page holds it."""
     code, line = frame.f_code, frame.f_lineno
     key = (id(code), line)
     known = _shown.get(key)
     if known is None:
         if len(_shown) >= _SHOWN_MAX:
             _shown.clear()
-        known = _shown[key] = (code, _text(code, line))
-    page.bytes[:] = known[1]
+        known = _shown[key] = (code, _made(code, line))
+    return known[1]
 
 
-def _text(code: CodeType, line: int) -> bytes:
+def _made(code: CodeType, line: int) -> bytes:
     function = getattr(code, "co_qualname", code.co_name)
     text = f"{tracing.own(code.co_filename)}:{line}:{function}".replace("\n", "?") + "\n"
     data = text.encode("utf-8", "surrogateescape")
-    if len(data) > _SIZE:
-        data = b"..." + data[3 - _SIZE :]
-    return data.ljust(_SIZE, b"\0")
+    return data if len(data) <= _LINE_MAX else b"..." + data[3 - _LINE_MAX :]
 
 
 def _forked() -> None:
@@ -156,7 +193,7 @@ def _forked() -> None:
     _here = _Here()
     below = tracing.caller(sys._getframe())  # noqa: SLF001
     if below is not None:
-        _show(below)
+        _show(below, entered=True)
 
 
 def _mapped(path: str) -> mmap.mmap:

@@ -42,7 +42,8 @@ def in_a_sentence(summary: Summary) -> str:
     points = summary.points
     return (
         f"chaoskit: {summary.verdict_in_words}, {summary.trials} trials, "
-        f"{points.landed} of {points.total} points, {len(summary.findings)} findings"
+        f"{points.landed} of {points.total} points, {summary.flaws} flaws in "
+        f"{len(summary.findings)} findings"
     )
 
 

@@ -8,7 +8,7 @@ is fixed only if a trial that showed it was tried again; else nobody looked.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -28,16 +28,8 @@ from chaoskit.model.events import (
 )
 from chaoskit.model.history import History
 from chaoskit.reporting.clean import cleaned
-from chaoskit.reporting.summary import Summary, summarize
+from chaoskit.reporting.summary import Flaw, Summary, flaw_of, summarize
 from chaoskit.reporting.timeline import Line, told
-
-
-class Flaw(NamedTuple):
-    """What makes a flaw of two runs the same one; ``missing`` is its diagnosis."""
-
-    kind: str
-    operation: str
-    missing: str
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -143,9 +135,7 @@ def _flaws(store: Store) -> dict[Flaw, dict[str, None]]:
     found: dict[Flaw, dict[str, None]] = {}
     for trial in store.trials():
         for finding in trial.judgement.roots:
-            missing = finding.diagnosis.missing if finding.diagnosis is not None else ""
-            flaw = Flaw(finding.kind, finding.operation, missing)
-            found.setdefault(flaw, {})[trial.schedule] = None
+            found.setdefault(flaw_of(finding), {})[trial.schedule] = None
     return found
 
 

@@ -80,8 +80,9 @@ run_all_but(done)""",
         ("DUP-4", "REDO-1", "REDO-7", "TORN-6", "INPUT-4"),
     ),
     "false_success": Explanation(
-        "The task exits with 0, and the end of its work was never done: 'all steps are done' was "
-        "taken for 'the run is done'.",
+        "The task exits with 0, and the end of its work was never done, or a file that it should "
+        "leave is missing, empty or cut short. Often 'all steps are done' was taken for 'the run "
+        "is done', or a file that exists for one that is complete.",
         """\
 if load("done") == len(tables):       # killed after the last table
     sys.exit(0)                       # the resume: nothing to do
@@ -180,8 +181,8 @@ for notice in left_over():
     "stuck": Explanation(
         "However often it was resumed, the task never came to an end by itself. Two causes are "
         "common: a lock or a mark of the dead attempt keeps every later one out; or a record that "
-        "the kill left torn cannot be read, and every later one dies of it. The last words tell "
-        "which.",
+        "the kill left torn cannot be read, and every later one dies of it. The last words "
+        "and the files that it left tell which.",
         """\
 if os.path.exists("run.lock"):        # left by the attempt that was killed
     sys.exit("already running")
@@ -196,8 +197,8 @@ os.remove("run.lock")                 # never reached""",
         ("STUCK-1", "STUCK-4", "STUCK-6", "LOST-8", "TORN-1", "CTRL-3"),
     ),
     "diverged_state": Explanation(
-        "The effects are right, and the files that the task leaves are not those of an undisturbed "
-        "run: a step of several writes was left half applied, or was applied once more.",
+        "The files that the task leaves are not those of an undisturbed run. Often a step of "
+        "several writes was left half applied, or was applied once more.",
         """\
 with open("out.csv", "a") as out:
     for row in rows[load("rows"):]:

@@ -50,6 +50,7 @@ def _properties(summary: Summary) -> dict[str, str]:
         "kills": str(summary.kills),
         "faults": str(summary.faults),
         "effects": str(summary.effects),
+        "flaws": str(summary.flaws),
         "findings": str(len(summary.findings)),
     }
 
@@ -94,6 +95,7 @@ def _details(finding: ReportedFinding) -> str:
         )
         if text
     ]
+    lines += [f"also {line}" for line in finding.also]
     lines += [f"so {line}" for line in finding.consequences]
     if finding.diagnosis is not None:
         lines.append(f"diagnosis {finding.diagnosis.missing}")

@@ -208,6 +208,12 @@ def _of_the_task(store: Store, options: Options, expectation: Expectation) -> It
             "another hash seed in the resume: attempts of a Python function are forks of one "
             "process; give it as command= to start each one cold"
         )
+    if expectation.freed:
+        yield (
+            f"rows that an undisturbed run takes and frees again, as locks are: "
+            f"{_some([*map(str, expectation.freed)])}; only that the attempt that succeeds frees "
+            "what it took (a rule for them in contract= has them judged like other effects)"
+        )
     settled = store.get("settled")
     if settled and options.in_flight:
         yield f"late landing of {settled}: the scenario says that it relies on none"

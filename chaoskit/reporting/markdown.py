@@ -20,7 +20,7 @@ CHARACTERS_MOST = 60_000
 """A comment on GitHub holds 65,536 characters."""
 
 GROUPS_MOST = 12
-"""How many sorts of finding are written out."""
+"""How many flaws are written out."""
 
 LINES_MOST = 20
 CELL_MOST = 200
@@ -97,11 +97,11 @@ def _head(summary: Summary) -> Iterator[str]:
     yield ""
     yield f"{code(summary.title, CELL_MOST)}"
     yield ""
-    yield "| trials | killed at | expected effects | findings | seed | seconds |"
-    yield "|---:|---:|---:|---:|---:|---:|"
+    yield "| trials | killed at | expected effects | flaws | findings | seed | seconds |"
+    yield "|---:|---:|---:|---:|---:|---:|---:|"
     yield (
         f"| {summary.trials} | {points.landed} of {points.total} points | {summary.effects} "
-        f"| {len(summary.findings)} | {summary.seed} | {summary.elapsed_s:.1f} |"
+        f"| {summary.flaws} | {len(summary.findings)} | {summary.seed} | {summary.elapsed_s:.1f} |"
     )
     found = causes(summary.findings)
     if found:
@@ -126,7 +126,7 @@ def _table(found: Sequence[Sequence[ReportedFinding]]) -> Iterator[str]:
         )
     if len(found) > GROUPS_MOST:
         yield ""
-        yield f"and {len(found) - GROUPS_MOST} more sorts of finding"
+        yield f"and {len(found) - GROUPS_MOST} more flaws"
 
 
 def _details(group: Sequence[ReportedFinding]) -> Iterator[str]:
@@ -144,6 +144,7 @@ def _details(group: Sequence[ReportedFinding]) -> Iterator[str]:
     ):
         if text:
             rows.append(f"- **{label}** {code(text)}")
+    rows += [f"- **also** {code(text)}" for text in first.also[:3]]
     rows += [f"- **so** {code(text)}" for text in first.consequences[:3]]
     if first.diagnosis is not None:
         rows.append(f"- **diagnosis** {words(first.diagnosis.missing)}")

@@ -18,10 +18,17 @@ from chaoskit.model.schedule import Fault
 CodeLocation = tuple[str, int, str]
 """File, line and function."""
 
+Stack = tuple[CodeLocation, ...]
+"""A line of the task's own code, and those that called it, the innermost one first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """``between``: the effect and the writes on each side, in words; ``code``: empty if unknown."""
+    """``between``: the effect and the writes on each side, in words; ``code``: empty if unknown.
+
+    ``file``, ``line`` and ``function`` are of the line by which the place differs from others:
+    where a helper is running that is called from several lines, the one that called it here.
+    """
 
     between: str
     code: str
@@ -45,8 +52,9 @@ class _Deed:
 class Places:
     """Finds places of the first attempt, by an undisturbed run and what was seen of its lines."""
 
-    def __init__(self, survey: History | None, locations: Mapping[str, CodeLocation]) -> None:
+    def __init__(self, survey: History | None, locations: Mapping[str, Stack]) -> None:
         self._locations = locations
+        self._stacks = set(locations.values())
         self._indexes: dict[str, int] = {}
         self._deeds: list[_Deed] = []
         self._calls: list[int] = []
@@ -82,13 +90,38 @@ class Places:
     def of(self, fault: Fault) -> Place:
         """Where ``fault`` of a first attempt took place."""
         point = fault.point
-        location = self._locations.get(str(point))
-        if location is None:
+        stack = self._locations.get(str(point))
+        if not stack:
             return Place(self._between(point), "")
-        file, line, function = location
-        shown = _short(file)
-        code = f"{_in_package(shown)}:{line} in {function}"
-        return Place(self._between(point), code, shown, line, function)
+        telling = self._telling(stack)
+        code = _line(stack[telling])
+        if telling:
+            code += f", through {_line(stack[0])}"
+        file, line, function = stack[telling]
+        return Place(self._between(point), code, _short(file), line, function)
+
+    def _telling(self, stack: Stack) -> int:
+        """Which line of ``stack`` says where in the task this is: the innermost one by which it
+        differs from every other stack that ends in the same line, and the innermost where none does
+        (a loop). Where that is in the file of the helper itself, the line that entered the file,
+        unless all places of the task have that one in common.
+        """
+        telling = self._different(stack)
+        helper = stack[0][0]
+        if stack[telling][0] == helper:
+            for number, line in enumerate(stack):
+                if line[0] != helper and any(line not in other for other in self._stacks):
+                    return number
+        return telling
+
+    def _different(self, stack: Stack) -> int:
+        others = self._stacks - {stack}
+        for number in range(len(stack)):
+            same = {other for other in others if other[: number + 1] == stack[: number + 1]}
+            if not same:
+                return number
+            others = same
+        return 0
 
     def _between(self, point: Point) -> str:
         split = self._split(point)
@@ -134,6 +167,11 @@ class Places:
 def _base(point: CallPoint) -> str:
     """The call itself, whichever side of it is meant."""
     return str(CallPoint(point.call, point.target, point.ordinal, who=point.who))
+
+
+def _line(location: CodeLocation) -> str:
+    file, line, function = location
+    return f"{_in_package(_short(file))}:{line} in {function}"
 
 
 def _in_package(file: str) -> str:

@@ -1,8 +1,8 @@
 """The report as SARIF 2.1.0 (OASIS, errata 01), for code scanning.
 
-One result for each flaw: findings of one kind and operation in one function of the task, at the
-line where the first of them was met; ``occurrenceCount`` says how many there are. What keeps a
-campaign from a verdict is a notification of its invocation, never a result.
+One result for each flaw: findings of one kind, operation and diagnosis, at the line where the
+first of them was met; ``occurrenceCount`` says how many there are. What keeps a campaign from a
+verdict is a notification of its invocation, never a result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chaoskit.campaign.store import Store
 from chaoskit.model.findings import Verdict
 from chaoskit.model.token import Target
 from chaoskit.reporting.explanations import explanation, sentence
-from chaoskit.reporting.summary import ReportedFinding, Summary
+from chaoskit.reporting.summary import Flaw, ReportedFinding, Summary, flaw_of
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -47,11 +47,9 @@ def render(summary: Summary, store: Store) -> str:
     """SARIF."""
     options = msgspec.json.decode(store.get("options") or "", type=Options)
     root, fallback = _root(), _script(options.target)
-    flaws: dict[tuple[str, str, str, str], list[ReportedFinding]] = {}
+    flaws: dict[Flaw, list[ReportedFinding]] = {}
     for finding in summary.findings:
-        where = _where(finding, root, fallback)
-        key = (finding.kind, finding.operation, where.uri if where else "", finding.function)
-        flaws.setdefault(key, []).append(finding)
+        flaws.setdefault(flaw_of(finding), []).append(finding)
     kinds = list(dict.fromkeys(finding.kind for finding in summary.findings))
     results = [_result(found, kinds, root, fallback) for found in flaws.values()]
     run = {
@@ -65,6 +63,7 @@ def render(summary: Summary, store: Store) -> str:
             "verdict": summary.verdict,
             "seed": summary.seed,
             "trials": summary.trials,
+            "flaws": summary.flaws,
             "findings": len(summary.findings),
             "pointsTotal": summary.points.total,
             "pointsLanded": summary.points.landed,
@@ -119,8 +118,7 @@ def _result(
 ) -> Json:
     first = found[0]
     places = list(dict.fromkeys(filter(None, (_where(f, root, fallback) for f in found))))
-    uri = places[0].uri if places else ""
-    identity = f"{first.kind}|{first.operation}|{uri}|{first.function}"
+    identity = "|".join(flaw_of(first))
     result: Json = {
         "ruleId": first.kind,
         "ruleIndex": kinds.index(first.kind),
@@ -155,6 +153,8 @@ def _message(found: Sequence[ReportedFinding]) -> str:
     ]
     if first.diagnosis is not None:
         lines.append(f"Missing: {first.diagnosis.missing}. To mend it: {first.diagnosis.mend}.")
+    if first.also:
+        lines.append(f"Also: {'; '.join(first.also[:3])}.")
     if first.repeated:
         lines.append(f"Repeated: {first.repeated}.")
     if len(found) > 1:

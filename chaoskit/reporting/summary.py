@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -43,10 +44,30 @@ class Points(msgspec.Struct, frozen=True):
     landed: int
 
 
-class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding of one trial.
+class Flaw(NamedTuple):
+    """What makes findings the same flaw; ``missing`` is their diagnosis, ``operation`` is empty
+    where the flaw is that steps are run again, whichever they are; ``clocks`` is told in a report.
+    """
 
-    ``consequences`` are the findings that this one brought about. ``between``: what the task had
+    kind: str
+    operation: str
+    missing: str
+    clocks: str = ""
+
+
+def flaw_of(finding: Finding | ReportedFinding) -> Flaw:
+    """The flaw that ``finding`` shows."""
+    operation = finding.operation if finding.kind != "redone_step" else ""
+    missing = finding.diagnosis.missing if finding.diagnosis is not None else ""
+    clocks = finding.clocks if isinstance(finding, ReportedFinding) else ""
+    return Flaw(finding.kind, operation, missing, clocks)
+
+
+class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """One flaw in one trial.
+
+    ``also``: whom or what else the same flaw concerns in this trial. ``consequences`` are the
+    findings that these brought about. ``between``: what the task had
     done before the kill and would have done next. ``code`` is where in its own code that was, with
     ``file``, ``line`` and ``function`` apart; empty for what is not Python. ``repeated``: what
     repeats of the trial showed, as in "FLAKY 3/5 (14 %-95 %)"; empty where there were none.
@@ -71,6 +92,7 @@ class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
     line: int = 0
     function: str = ""
     repeated: str = ""
+    also: tuple[str, ...] = ()
     clocks: str = ""
 
     @property
@@ -88,6 +110,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     ``kills`` counts the faults that kill the task, ``faults`` all of them: what is done between two
     attempts, such as to move a clock, and stops and pauses, too.
     ``states`` counts the different durable states that the trials among ``copies`` went on from.
+    ``flaws`` counts the different flaws that the findings show.
     """
 
     format: int
@@ -121,6 +144,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     faults: int = 0
     soak: SoakReport | None = None
     shrunk: tuple[Shrunken, ...] = ()
+    flaws: int = 0
 
     @property
     def verdict_in_words(self) -> str:
@@ -160,6 +184,12 @@ def summarize(store: Store, title: str = "") -> Summary:
         "clock:" in t.schedule and bool(clocks_of(store, options, t)) for t in others
     )
     verdict, unknowns = _verdict(expectation, trials, judged, doubts(store, options))
+    findings = tuple(
+        replace(one, clocks=clocks)
+        for t in everything
+        for clocks in ((clocks_of(store, options, t),) if t.judgement.roots else ())
+        for one in _reported(t, options, places, repeats)
+    )
     summary = Summary(
         format=FORMAT,
         chaoskit=__version__,
@@ -179,12 +209,8 @@ def summarize(store: Store, title: str = "") -> Summary:
         verdicts=dict(Counter(t.judgement.verdict for t in trials)),
         ends=dict(Counter(t.judgement.end for t in trials)),
         effects=len(expectation.order),
-        findings=tuple(
-            replace(one, clocks=clocks)
-            for t in everything
-            for clocks in ((clocks_of(store, options, t),) if t.judgement.roots else ())
-            for one in _reported(t, options, places, repeats)
-        ),
+        findings=findings,
+        flaws=len(set(map(flaw_of, findings))),
         unknowns=unknowns,
         not_tested=not_tested(
             store, options, expectation, (total, points.tested), sum(map(missed_by_time, trials))
@@ -256,6 +282,9 @@ def _reported(
     schedule = parse_schedule(trial.schedule)
     last = [fault for faults in schedule.attempts for fault in faults][-1:]
     place = places.of(last[0]) if last and len(schedule.attempts) == 1 else Place("", "")
+    flaws: dict[Flaw, list[Finding]] = {}
+    for root in trial.judgement.roots:
+        flaws.setdefault(flaw_of(root), []).append(root)
     return [
         ReportedFinding(
             kind=finding.kind,
@@ -267,7 +296,7 @@ def _reported(
             seen=finding.seen,
             because=finding.because,
             diagnosis=finding.diagnosis,
-            consequences=_consequences(finding, trial),
+            consequences=_consequences([finding, *others], trial),
             fingerprint=finding.fingerprint,
             replay=replay_command(options, trial.schedule, finding),
             between=place.between,
@@ -276,16 +305,18 @@ def _reported(
             line=place.line,
             function=place.function,
             repeated=str(repeats.get(trial.schedule, "")),
+            also=tuple(f"{other.expected}, seen {other.seen}" for other in others),
         )
-        for finding in trial.judgement.roots
+        for finding, *others in flaws.values()
     ]
 
 
-def _consequences(finding: Finding, trial: StoredTrial) -> tuple[str, ...]:
+def _consequences(findings: Sequence[Finding], trial: StoredTrial) -> tuple[str, ...]:
+    causes = {finding.fingerprint for finding in findings}
     return tuple(
         f"{f.kind}: {f.expected}, seen {f.seen}"
         for f in trial.judgement.findings
-        if f.cause == finding.fingerprint
+        if f.cause in causes
     )
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from chaoskit.campaign.shrinking import Shrunken, in_words
 from chaoskit.checkers.comparison import counted
 from chaoskit.reporting.soaked import drawn
-from chaoskit.reporting.summary import NO_TRIAL, ReportedFinding, Summary
+from chaoskit.reporting.summary import NO_TRIAL, Flaw, ReportedFinding, Summary, flaw_of
 
 COLOURS = {"VALID": "bold green", "INVALID": "bold red", "UNKNOWN": "bold yellow"}
 SHOWN_MOST = 3
@@ -77,16 +77,13 @@ def groups(findings: Sequence[ReportedFinding]) -> list[list[ReportedFinding]]:
 
 
 def causes(findings: Sequence[ReportedFinding]) -> list[list[ReportedFinding]]:
-    """The `groups` in their order, each by diagnosis and by whose clocks had advanced, those of the
-    most trials first.
-    """
+    """The `groups` in their order, each flaw by itself, those of the most trials first."""
     found: list[list[ReportedFinding]] = []
     for group in groups(findings):
-        apart: dict[tuple[str, str], list[ReportedFinding]] = {}
+        flaws: dict[Flaw, list[ReportedFinding]] = {}
         for finding in group:
-            missing = finding.diagnosis.missing if finding.diagnosis is not None else ""
-            apart.setdefault((missing, finding.clocks), []).append(finding)
-        found += sorted(apart.values(), key=spread, reverse=True)
+            flaws.setdefault(flaw_of(finding), []).append(finding)
+        found += sorted(flaws.values(), key=spread, reverse=True)
     return found
 
 
@@ -114,10 +111,9 @@ def _show_group(findings: Sequence[ReportedFinding], console: Console) -> None:
     shown, rest = _chosen(findings)
     for finding in shown:
         _show_finding(finding, console)
-    if rest:
-        names = "; ".join(f.expected.rpartition(":")[0] for f in rest[:WHO_MOST])
-        more = f"; and {len(rest) - WHO_MOST} more" if len(rest) > WHO_MOST else ""
-        console.print(_indented(Text(f"also: {names}{more}")))
+    if names := _also(findings, shown, rest):
+        more = f"; and {len(names) - WHO_MOST} more" if len(names) > WHO_MOST else ""
+        console.print(_indented(Text(f"also: {'; '.join(names[:WHO_MOST])}{more}")))
     if first.diagnosis is not None:
         table = _rows()
         table.add_row("diagnosis", Text(first.diagnosis.missing))
@@ -140,10 +136,23 @@ def _chosen(
     return shown, [finding for finding in subjects.values() if finding not in shown]
 
 
+def _also(
+    findings: Sequence[ReportedFinding],
+    shown: Sequence[ReportedFinding],
+    rest: Sequence[ReportedFinding],
+) -> list[str]:
+    """Who else is concerned, each once."""
+    texts = [*(one.expected for one in rest), *(text for one in findings for text in one.also)]
+    names = dict.fromkeys(text.rpartition(":")[0] for text in texts)
+    known = {"", *(one.expected.rpartition(":")[0] for one in shown)}
+    return [name for name in names if name not in known]
+
+
 def _place(finding: ReportedFinding) -> str:
     """Where in the task it is: the line of code, or what the kill came between, of any step."""
     before = finding.between.rpartition("before ")[2]
-    return finding.code or re.sub(r"#[0-9]+", "", before or finding.schedule)
+    line = f"{finding.file}:{finding.line}" if finding.file else finding.code
+    return line or re.sub(r"#[0-9]+", "", before or finding.schedule)
 
 
 def _show_finding(finding: ReportedFinding, console: Console) -> None:
@@ -194,6 +203,10 @@ def _rows() -> Table:
 
 def _facts(summary: Summary) -> RenderableType:
     table = _rows()
+    if summary.findings:
+        table.add_row(
+            "flaws", Text(f"{summary.flaws}, in {counted(len(summary.findings), 'finding')}")
+        )
     ends = ", ".join(f"{number} {end}" for end, number in sorted(summary.ends.items()))
     if ends:
         table.add_row("ends", Text(ends))

@@ -160,7 +160,7 @@ def _of_chaoskit(
         case EventsLeftOut():
             return f"keeps no more than {body.limit:,} events ({body.most:,} {body.what})"
         case StateObserved():
-            return f"looked at {len(body.digests)} outputs"
+            return f"looked at {len(body.digests) + len(body.left)} files"
         case RecordsFound():
             return f"found {len(body.files)} files that record completed steps"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 FIRST_TIMEOUT_S = 300.0
 """The limit of an attempt where nobody says and no baseline was measured yet."""
@@ -24,6 +25,7 @@ class Conduct:
         another_day: the second baseline run may be on another day.
         resume_after_s: by how much all clocks advance after each kill.
         varying: what is known to vary in the names of files; see `chaoskit.trace.varying`.
+        digests: the outputs of the baseline run; the content of one that is the same is not stored.
     """
 
     timeout_s: float = FIRST_TIMEOUT_S
@@ -34,3 +36,4 @@ class Conduct:
     another_day: bool = False
     resume_after_s: int = 0
     varying: tuple[str, ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)

@@ -93,12 +93,13 @@ class Locating:
     """Sees which line of a Python task's own code is running at each of some points.
 
     Attributes:
-        found: the places that were passed and where such a line was running.
+        found: the places that were passed and where such a line was running: that line, and those
+            of the task's own code that called it, the innermost one first.
     """
 
     def __init__(self, state: TrialState, points: Iterable[Point]) -> None:
         self.points = frozenset(points)
-        self.found: dict[Point, Location] = {}
+        self.found: dict[Point, tuple[Location, ...]] = {}
         self._stage = state.stage
 
     def changed(self, paths: Sequence[str]) -> None:
@@ -110,6 +111,6 @@ class Locating:
     def reached(self, point: Point, watch: Watch, late: LateRequest | None) -> None:
         """See `Looker`."""
         tid = watch.held.tid if watch.held is not None else self._stage.launching.leader
-        location = where.read(str(self._stage.workspace.where), tid)
-        if location is not None:
-            self.found[point] = location
+        stack = where.stack(str(self._stage.workspace.where), tid)
+        if stack:
+            self.found[point] = stack

@@ -19,7 +19,7 @@ from chaoskit.model.behaviours import Behaviour, parse_behaviour
 from chaoskit.model.changes import Change
 from chaoskit.model.contract import Contract
 from chaoskit.model.errors import HarnessError, ScenarioError, UsageError, unknown_name
-from chaoskit.model.events import FaultLanded
+from chaoskit.model.events import FaultLanded, StateObserved
 from chaoskit.model.hosting import (
     Address,
     Keyed,
@@ -346,9 +346,9 @@ class Stage:
         own = {**self.scenario.env, **self.circumstances.env}
         return self.addresses.variables({**self._homes(), **own})
 
-    def outputs(self) -> dict[str, str]:
-        """The digests of the files that must end up alike."""
-        return self.workspace.digests(self.scenario.outputs, self._user())
+    def outputs(self, known: Mapping[str, str]) -> StateObserved:
+        """The files that must end up alike; see `Workspace.observed`."""
+        return self.workspace.observed(self.scenario.outputs, self._user(), known)
 
     def records(self) -> dict[str, int]:
         """The sizes of the files that record completed steps."""

@@ -210,11 +210,12 @@ class Supervisor:
         state.find_records(attempt)
         return state
 
-    async def locate(self, points: Iterable[Point]) -> dict[Point, Location]:
+    async def locate(self, points: Iterable[Point]) -> dict[Point, tuple[Location, ...]]:
         """Run undisturbed once more, and see which line of a Python task's own is at each point.
 
         Returns:
-            The places that were passed and where such a line was running; none for other tasks.
+            The places that were passed and where such a line was running, each with the lines that
+            called it, the innermost one first; none for other tasks.
         """
         await self._reset()
         state = TrialState(self._stage, replace(self.conduct, locating=True))

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from chaoskit.model.effects import Effect
-from chaoskit.model.events import AttemptEnded, EffectApplied, RequestReceived, StateObserved
+from chaoskit.model.events import AttemptEnded, EffectApplied, RequestReceived
 from chaoskit.model.history import History
 from chaoskit.model.hosting import RequestInfo
 from chaoskit.model.preludes import Clock
 from chaoskit.model.schedule import Schedule
 from chaoskit.trial.attempt import Attempt
+from chaoskit.trial.left import left_behind
 from chaoskit.trial.reports import Message
 from chaoskit.trial.state import TrialState
 from chaoskit.trial.watch import Looker, Watch
@@ -56,9 +59,10 @@ class Trial:
             if failures >= scenario.attempts_max:
                 break
         state.all_lands()
-        if scenario.outputs:
-            digests = self._stage.outputs()
-            state.recorder.add(StateObserved(digests))
+        left = left_behind(self._stage.workspace, state.recorder.history())
+        if scenario.outputs or left:
+            seen = self._stage.outputs(state.conduct.digests)
+            state.recorder.add(msgspec.structs.replace(seen, left=left))
         return state.recorder.history()
 
     async def _run_attempt(

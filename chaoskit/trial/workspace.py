@@ -7,10 +7,11 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from chaoskit.model.errors import ScenarioError, UsageError, naming
+from chaoskit.model.events import Output, StateObserved
 from chaoskit.model.patterns import MAGIC, split_pattern
 from chaoskit.trial import files
 from chaoskit.trial.view import WORK, View
@@ -20,6 +21,12 @@ _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - its folders have random names
 _FREE_BYTES_MIN = 1 << 30
 _SOCKET_BYTES_MAX = 103
 """A longer path is no address of a socket: 107 bytes on Linux, 103 on macOS."""
+
+CONTENT_BYTES_MAX = 64 * 1024
+"""Of a larger output only the size is stored, and the digest."""
+
+CONTENTS_BYTES_MAX = 1 << 20
+"""How much content of all outputs together is stored of one trial."""
 
 _ELSEWHERE = "name another folder with --work-dir, or in TMPDIR"
 
@@ -100,19 +107,31 @@ class Workspace:
         except (TypeError, ValueError) as wrong:
             raise ScenarioError(f"inputs= must make a JSON value: {wrong}") from wrong
 
-    def digests(self, patterns: Sequence[str], user: str) -> dict[str, str]:
-        """SHA-256 of every file that a pattern matches, by its path as the pattern gives it.
+    def observed(
+        self, patterns: Sequence[str], user: str, known: Mapping[str, str]
+    ) -> StateObserved:
+        """Every file that a pattern matches, by its path as the pattern gives it.
 
         A pattern is that of a point's file: relative to where the command runs, or with ``~/``
         (below ``user``, the task's home), ``/`` or ``state:`` in front. Links are followed as the
         task follows them.
 
-        A history is UTF-8 throughout: bytes of a name that are not stand as ``\\xff``.
+        A history is UTF-8 throughout: bytes of a name that are not stand as ``\\xff``. The content
+        of one whose digest is ``known`` is left out.
         """
-        return {name: _digest(file) for name, file in self._matched(patterns, user)}
+        digests: dict[str, str] = {}
+        outputs: dict[str, Output] = {}
+        room = CONTENTS_BYTES_MAX
+        for name, file in self._matched(patterns, user):
+            digests[name] = digest = _digest(file)
+            size = file.stat().st_size
+            kept = known.get(name) != digest and size <= min(CONTENT_BYTES_MAX, room)
+            outputs[name] = Output(size, file.read_bytes() if kept else None)
+            room -= size * kept
+        return StateObserved(digests, outputs)
 
     def sizes(self, patterns: Sequence[str], user: str) -> dict[str, int]:
-        """The size in bytes of every file that a pattern matches; see `digests`."""
+        """The size in bytes of every file that a pattern matches; see `observed`."""
         return {name: file.stat().st_size for name, file in self._matched(patterns, user)}
 
     def _matched(self, patterns: Sequence[str], user: str) -> Iterator[tuple[str, Path]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -149,6 +150,37 @@ def test_the_line_of_a_python_task_is_named(tmp_path: Path, how: str) -> None:
     reported = {f.schedule: f for f in summary.findings}["kill@open(ada)#1"]
     assert (reported.line, reported.function) == (lines["open"], "Record.put")
     assert all(place.line for place in places.values()), "no finding is without its line"
+
+
+STEPS = """
+def main():
+    record = Record()
+    if not record.has("ada"):
+        record.put("ada", charge("ada"))  # first
+    if not record.has("bob"):
+        record.put("bob", charge("bob"))  # second
+"""
+
+
+@needs_tracing
+def test_the_line_that_called_a_helper_is_named_first(tmp_path: Path) -> None:
+    """A request's own line is the same for all of them; the step's line tells them apart."""
+    source = TASK.partition("\ndef main")[0] + STEPS
+    file = tmp_path / "steps_here.py"
+    file.write_text(f"{source}\n\nmain()\n", encoding="utf-8")
+    spec = CommandSpec(command=(sys.executable, str(file)), services=("payments",))
+    _, places = explored(Target(command=spec), tmp_path / "runs", in_flight=())
+    lines = lines_of(source)
+    for fault, step, helper in (
+        ("kill@payments.charge#1.answered", "first", "ask"),
+        ("kill@payments.charge#2.answered", "second", "ask"),
+        ("kill@open(bob)#1", "second", "open"),
+    ):
+        place = places[fault]
+        assert (place.line, place.function) == (lines[step], "main"), fault
+        assert re.fullmatch(
+            rf"\S+:{lines[step]} in main, through \S+:{lines[helper]} in \S+", place.code
+        )
 
 
 BASH = """

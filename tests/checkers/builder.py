@@ -20,13 +20,16 @@ from chaoskit.model.events import (
     Event,
     EventsLeftOut,
     FaultLanded,
+    FileLeft,
     How,
+    Output,
     ReplySent,
     RequestReceived,
     StatedEnd,
     StateObserved,
     StepPhase,
     StepReported,
+    TraceNoted,
 )
 from chaoskit.model.expectation import Expectation, Terms
 from chaoskit.model.findings import Judgement
@@ -211,8 +214,25 @@ class Story:
         )
 
     def leaves(self, digests: Mapping[str, str]) -> Self:
-        """The declared outputs at the end."""
+        """The declared outputs at the end, of which only the digests are known."""
         return self._add(StateObserved(dict(digests)))
+
+    def leaves_behind(self, files: Mapping[str, FileLeft]) -> Self:
+        """What is there when the task never came to its end."""
+        return self._add(StateObserved({}, left=dict(files)))
+
+    def notes(self, what: str, detail: str) -> Self:
+        """What the tracer saw."""
+        return self._add(TraceNoted(self._attempt, what, detail))
+
+    def writes(self, contents: Mapping[str, bytes | int]) -> Self:
+        """The declared outputs at the end; of large ones the size."""
+        outputs = {
+            name: Output(what) if isinstance(what, int) else Output(len(what), what)
+            for name, what in contents.items()
+        }
+        digests = {name: f"digest of {what!r}" for name, what in contents.items()}
+        return self._add(StateObserved(digests, outputs))
 
     @property
     def history(self) -> History:
@@ -293,6 +313,7 @@ def teaches(
         requests=tuple(requests.items()),
         steps=tuple(dict.fromkeys(body.step for _, body in history.steps)),
         digests=history.digests,
+        outputs=history.outputs,
         ordered=ordered,
         early=tuple(
             identity_of(body.wants, dropped)

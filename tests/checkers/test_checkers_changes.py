@@ -324,6 +324,7 @@ def test_each_right_is_told_from_its_opposite(right: str, done: int, does: str) 
         ("replan", "diverged_state", "outputs", True),
         ("stop", "false_success", "payments.charge", True),
         ("stop", "diverged_state", "outputs", True),
+        ("stop", "false_success", "outputs", True),
         ("stop", "wrong_inputs", "payments.charge", False),
         ("refuse", "false_success", "payments.charge", False),
         ("go-on", "lost_effect", "payments.charge", False),

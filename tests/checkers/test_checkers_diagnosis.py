@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from chaoskit.checkers.blocked import UNREADABLE
 from chaoskit.checkers.diagnosis import (
     FORGOTTEN_KEY,
     FRESH_KEY,
@@ -15,7 +16,6 @@ from chaoskit.checkers.diagnosis import (
     REPEATS,
     RETRY,
     UNDISTURBED,
-    UNREADABLE,
     UNSYNCED_LOSS,
     diagnose,
 )

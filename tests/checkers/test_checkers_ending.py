@@ -5,13 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from chaoskit.checkers.diagnosis import REFUSES_A_KILL, diagnose
-from chaoskit.checkers.ending import diverged_state, leftover_process, stuck
-from chaoskit.explore.survey import expect
+from chaoskit.checkers.blocked import REFUSES_A_KILL
+from chaoskit.checkers.diagnosis import diagnose
+from chaoskit.checkers.ending import leftover_process, stuck
 from chaoskit.model.events import How
 from chaoskit.model.expectation import Expectation
-from chaoskit.model.scenario import Scenario
-from tests.checkers.builder import Story, charge, expecting, teaches, undisturbed
+from tests.checkers.builder import Story, charge, expecting
 
 ADA = charge("ada")
 
@@ -117,57 +116,6 @@ def test_a_stated_end_of_an_earlier_attempt_is_none() -> None:
     """A task that refused once and then fails without a word is stuck."""
     story = killed().states("refused", "busy").ends(1).starts().ends(1)
     assert len(list(stuck(story.history, expecting(ADA)))) == 1
-
-
-# diverged_state
-
-OUTPUTS = teaches(undisturbed(ADA).leaves({"a.txt": "11", "b.txt": "22"}))
-
-
-def test_outputs_as_an_undisturbed_run_leaves_them_have_not_diverged() -> None:
-    """The same files with the same content."""
-    story = killed().ends().leaves({"b.txt": "22", "a.txt": "11"})
-    assert not list(diverged_state(story.history, OUTPUTS))
-
-
-@pytest.mark.parametrize(
-    ("left", "because"),
-    [
-        ({"a.txt": "11", "b.txt": "99"}, "b.txt has other content"),
-        ({"a.txt": "11"}, "b.txt is missing"),
-        ({"a.txt": "11", "b.txt": "22", "c.txt": "33"}, "c.txt was never expected"),
-        ({}, "a.txt is missing; b.txt is missing"),
-        (
-            {"a.txt": "1", "b.txt": "2", "c.txt": "3", "d.txt": "4"},
-            "a.txt has other content; b.txt has other content; c.txt was never expected and 1 more",
-        ),
-    ],
-)
-def test_outputs_that_differ_have_diverged(left: dict[str, str], because: str) -> None:
-    """Other content, a missing file and a file too many are told by name, three at most."""
-    story = killed().ends().leaves(left)
-    [found] = diverged_state(story.history, OUTPUTS)
-    assert (found.kind, found.operation, found.subject) == ("diverged_state", "outputs", "outputs")
-    assert found.expected == "2 outputs as an undisturbed run leaves them"
-    assert found.because == because
-    assert found.witness == (story.history.events[-1].index,)
-
-
-def test_outputs_do_not_matter_where_no_success_is_claimed() -> None:
-    """A task that refused may leave what it has."""
-    story = killed().states("refused", "the inputs differ").ends(1).leaves({"a.txt": "99"})
-    assert not list(diverged_state(story.history, OUTPUTS))
-
-
-def test_outputs_that_no_two_runs_leave_alike_are_not_compared() -> None:
-    """A log with times in it is no evidence, neither for nor against the task."""
-    first = undisturbed(ADA).leaves({"report.txt": "11", "run.log": "77"})
-    second = undisturbed(ADA).leaves({"report.txt": "11", "run.log": "88"})
-    scenario = Scenario(command=("task",), outputs=("*",))
-    expected = expect(first.history, second.history, scenario)
-    story = killed().ends().leaves({"report.txt": "11", "run.log": "99"})
-    assert not expected.problems
-    assert not list(diverged_state(story.history, expected))
 
 
 # leftover_process

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import redirect_stdout
+from html import unescape
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,16 @@ from rich.console import Console
 
 from chaoskit.campaign.store import Store
 from chaoskit.model.findings import FINDING_KINDS
+from chaoskit.model.token import Target
 from chaoskit.reporting import markdown
 from chaoskit.reporting.explanations import EXPLANATIONS
 from chaoskit.reporting.forms import FORMS, render, write
 from chaoskit.reporting.machine import schema
 from chaoskit.reporting.summary import Summary, summarize
 from chaoskit.reporting.terminal import show
+from tests.reporting.conftest import campaign
 
+SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "broken"
 DATA = Path(__file__).resolve().parents[1] / "data"
 KINDS = ("valid", "invalid", "unknown", "soak")
 TEXTS = [name for name in FORMS if name != "html"]
@@ -52,7 +56,7 @@ def terminal(summary: Summary, width: int = 200) -> str:
 
 
 def counts_in(form: str, text: str) -> dict[str, Any]:
-    """Verdict, trials, points and findings as one form tells them."""
+    """Verdict, trials, points, flaws and findings as one form tells them."""
     return {
         "json": _in_json,
         "junit": _in_junit,
@@ -60,25 +64,30 @@ def counts_in(form: str, text: str) -> dict[str, Any]:
         "markdown": _in_markdown,
         "badge": _in_badge,
         "terminal": _in_terminal,
+        "html": _in_html,
     }[form](text)
 
 
-def _counts(verdict: str, trials: object, points: str, findings: object = None) -> dict[str, Any]:
-    told = {"verdict": verdict, "trials": int(str(trials)), "points": points}
-    return told if findings is None else told | {"findings": int(str(findings))}
+def _counts(
+    verdict: str, trials: object, points: str, flaws: object, findings: object
+) -> dict[str, Any]:
+    told = {"trials": trials, "flaws": flaws, "findings": findings}
+    return {"verdict": verdict, "points": points, **{n: int(str(v)) for n, v in told.items()}}
 
 
 def _in_json(text: str) -> dict[str, Any]:
     report = json.loads(text)
     points = f"{report['points']['landed']} of {report['points']['total']}"
-    return _counts(report["verdict"], report["trials"], points, len(report["findings"]))
+    findings = len(report["findings"])
+    return _counts(report["verdict"], report["trials"], points, report["flaws"], findings)
 
 
 def _in_junit(text: str) -> dict[str, Any]:
     root = ET.fromstring(text)  # noqa: S314 - made by ourselves
-    told = {p.get("name"): p.get("value") for p in root.iter("property")}
+    told = {p.get("name"): str(p.get("value")) for p in root.iter("property")}
     failures = len(list(root.iter("failure")))
-    return _counts(str(told["verdict"]), told["trials"], str(told["points"]), failures)
+    assert told["findings"] == str(failures)
+    return _counts(told["verdict"], told["trials"], told["points"], told["flaws"], failures)
 
 
 def _in_sarif(text: str) -> dict[str, Any]:
@@ -86,20 +95,26 @@ def _in_sarif(text: str) -> dict[str, Any]:
     told = run["properties"]
     points = f"{told['pointsLanded']} of {told['pointsTotal']}"
     findings = sum(result["occurrenceCount"] for result in run["results"])
-    return _counts(told["verdict"], told["trials"], points, findings)
+    assert (told["flaws"], told["findings"]) == (len(run["results"]), findings)
+    return _counts(told["verdict"], told["trials"], points, len(run["results"]), findings)
 
 
 def _in_markdown(text: str) -> dict[str, Any]:
     verdict = re.search(r"^## chaoskit: (\w+)$", text, re.MULTILINE)
-    row = re.search(r"^\| (\d+) \| (\d+ of \d+) points \| \d+ \| (\d+) \|", text, re.MULTILINE)
+    row = re.search(
+        r"^\| (\d+) \| (\d+ of \d+) points \| \d+ \| (\d+) \| (\d+) \|", text, re.MULTILINE
+    )
     assert verdict
     assert row
-    return _counts(verdict[1], row[1], row[2], row[3])
+    assert len(re.findall(r"^\| \*\*", text, re.MULTILINE)) == int(row[3])
+    return _counts(verdict[1], row[1], row[2], row[3], row[4])
 
 
 def _in_badge(text: str) -> dict[str, Any]:
     found = re.search(
-        r"<title>chaoskit: (\w+), (\d+) trials, (\d+ of \d+) points, (\d+) findings</title>", text
+        r"<title>chaoskit: (\w+), (\d+) trials, (\d+ of \d+) points, "
+        r"(\d+) flaws in (\d+) findings<",
+        text,
     )
     assert found
     return _counts(*found.groups())
@@ -108,18 +123,62 @@ def _in_badge(text: str) -> dict[str, Any]:
 def _in_terminal(text: str) -> dict[str, Any]:
     found = re.search(r"(\d+) trials?, killed at (\d+ of \d+) points", text)
     assert found
-    return _counts(text.split(maxsplit=1)[0], found[1], found[2])
+    row = re.search(r"^  flaws +(\d+), in (\d+) findings?$", text, re.MULTILINE)
+    flaws, findings = row.groups() if row else ("0", "0")
+    titles = re.findall(rf"^  ({'|'.join(FINDING_KINDS)})  .+, in \d+ trials?$", text, re.MULTILINE)
+    assert len(titles) == int(flaws)
+    return _counts(text.split(maxsplit=1)[0], found[1], found[2], flaws, findings)
+
+
+def _in_html(text: str) -> dict[str, Any]:
+    """Of what needs no script."""
+    shown = " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).split())
+    verdict = re.search(r'<span class="word">(\w+)</span>', text)
+    found = re.search(r"points killed at ([\d,]+) of ([\d,]+) found trials ([\d,]+) ", shown)
+    assert verdict
+    assert found
+    row = re.search(r"What went wrong: ([\d,]+) flaws? in ([\d,]+) findings?", shown)
+    flaws, findings = row.groups() if row else ("0", "0")
+    assert text.count('<article class="finding"') == int(flaws)
+    return _counts(verdict[1], found[3], f"{found[1]} of {found[2]}", flaws, findings)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_forms_tell_the_same_counts(campaigns: Mapping[str, Path], kind: str) -> None:
-    """Verdict, trials, points and findings are the same in every form of one campaign."""
-    texts = forms(campaigns[kind])
-    wanted = counts_in("json", texts["json"])
+    """Verdict, trials, points, flaws and findings are the same in every form of one campaign, and
+    each form lists as many flaws as it counts.
+    """
+    wanted = agreed(campaigns[kind])
     assert wanted["verdict"] == {"soak": "INVALID"}.get(kind, kind.upper())
+
+
+def agreed(folder: Path) -> dict[str, Any]:
+    """The counts of a campaign, after a look that every form has the same."""
+    texts = forms(folder)
+    with Store(folder) as store:
+        texts["html"] = render("html", summarize(store), store)
+    wanted = counts_in("json", texts["json"])
     for form, text in texts.items():
-        told = counts_in(form, text)
-        assert told == {name: wanted[name] for name in told}, form
+        assert counts_in(form, text) == wanted, form
+    return wanted
+
+
+@pytest.mark.parametrize("name", ["fresh_budget", "bound_by_arrival", "two_records", "coarse_key"])
+def test_one_flaw_is_counted_once_however_many_customers_it_concerns(
+    tmp_path: Path, name: str
+) -> None:
+    """A finding for each trial that shows it, with whom else it concerns there; one flaw in every
+    form.
+    """
+    target = Target(scenario=str(SCENARIOS / f"{name}.py"))
+    folder = campaign(target, tmp_path, max_points=8)
+    counts = agreed(folder)
+    assert counts["flaws"] == 1
+    with Store(folder) as store:
+        findings = summarize(store).findings
+        roots = [len(trial.judgement.roots) for trial in store.trials() if trial.judgement.roots]
+    assert [1 + len(finding.also) for finding in findings] == roots
+    assert (max(roots) > 1) == (name in {"fresh_budget", "bound_by_arrival"})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -254,7 +313,7 @@ def test_markdown_fits_into_a_comment(campaigns: Mapping[str, Path]) -> None:
     text = markdown.render(msgspec.structs.replace(summary, findings=many))
     assert len(text) < 65_536
     assert "more parts are left out here" in text
-    assert "and 28 more sorts of finding" in text
+    assert "and 28 more flaws" in text
     assert text.count("<details>") == text.count("</details>")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from chaoskit.model.events import (
 )
 from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_fault
-from chaoskit.reporting.places import Places
+from chaoskit.reporting.places import Places, Stack
 
 CHARGE = Effect(service="payments", kind="charge", fields=())
 
@@ -120,7 +121,7 @@ def test_a_line_is_named_as_a_reader_would_open_it(
     """Below the folder where chaoskit was called by a relative path, elsewhere by the whole."""
     monkeypatch.chdir(tmp_path)
     below = (str(tmp_path / "jobs" / "task.py"), 12, "main")
-    known = {"open(a)#1": below, "fsync(a)#1": ("/usr/lib/x.py", 3, "Runner.go")}
+    known = {"open(a)#1": (below,), "fsync(a)#1": (("/usr/lib/x.py", 3, "Runner.go"),)}
     places = Places(SURVEY, known)
     one = places.of(parse_fault("kill@open(a)#1"))
     assert (one.code, one.file, one.line, one.function) == (
@@ -129,7 +130,74 @@ def test_a_line_is_named_as_a_reader_would_open_it(
     other = places.of(parse_fault("kill@fsync(a)#1"))
     assert other.code == "/usr/lib/x.py:3 in Runner.go"
     assert other.between
-    installed = Places(SURVEY, {"open(a)#1": ("/env/lib/site-packages/prog/a.py", 5, "run")})
+    installed = Places(SURVEY, {"open(a)#1": (("/env/lib/site-packages/prog/a.py", 5, "run"),)})
     inside = installed.of(parse_fault("kill@open(a)#1"))
     assert (inside.code, inside.file) == ("prog/a.py:5 in run", "/env/lib/site-packages/prog/a.py")
     assert places.of(parse_fault("kill@open(a)#1+after")).code == "", "each side is looked at"
+
+
+def stack(*lines: str) -> Stack:
+    """``post:12`` is line 12 in the function post, ``.send:3`` one in a file of its own; the
+    innermost one first.
+    """
+    parts = (line.partition(":") for line in lines)
+    return tuple((f"/a/{'client' if f[0] == '.' else 'job'}.py", int(n), f) for f, _, n in parts)
+
+
+@pytest.mark.parametrize(
+    ("stacks", "codes"),
+    [
+        (["post:12 main:20", "post:12 main:20"], ["12 in post", "12 in post"]),
+        (["post:12 main:20"], ["12 in post"]),
+        (["ask:3 main:20", "post:12 main:21"], ["3 in ask", "12 in post"]),
+        (
+            ["post:12 charge:41 main:20", "post:12 mail:50 main:20", "open:7 main:20"],
+            ["41 in charge, through 12 in post", "50 in mail, through 12 in post", "7 in open"],
+        ),
+        (
+            ["post:12 charge:41 main:20", "post:12 charge:41 main:21", "post:12 mail:50 main:22"],
+            [
+                "20 in main, through 12 in post",
+                "21 in main, through 12 in post",
+                "50 in mail, through 12 in post",
+            ],
+        ),
+        (
+            ["post:12 main:20", "post:12 retry:30 main:20"],
+            ["20 in main, through 12 in post", "30 in retry, through 12 in post"],
+        ),
+        (
+            [".post:12 main:20", ".post:12 main:20", "open:7 main:21"],
+            ["20 in main, through 12 in .post", "20 in main, through 12 in .post", "7 in open"],
+        ),
+        (
+            [".post:12 .charge:41 main:20", ".post:12 .mail:50 main:21"],
+            ["20 in main, through 12 in .post", "21 in main, through 12 in .post"],
+        ),
+        ([".post:12 .charge:41 main:20"], ["12 in .post"]),
+        (["walk:5 walk:6", "walk:5 walk:6 walk:6"], ["5 in walk", "6 in walk, through 5 in walk"]),
+    ],
+    ids=[
+        "loop",
+        "once",
+        "apart",
+        "helper",
+        "steps",
+        "retried",
+        "client",
+        "clients",
+        "stub",
+        "recursion",
+    ],
+)
+def test_the_line_that_is_named_first_tells_the_place_from_others(
+    stacks: list[str], codes: list[str]
+) -> None:
+    """A helper that is called from several lines is named second, after the line that called it."""
+    known = {f"open(a)#{n}": stack(*text.split()) for n, text in enumerate(stacks, 1)}
+    places = Places(None, known)
+    told = [places.of(parse_fault(f"kill@{point}")) for point in known]
+    assert [re.sub(r"/a/\w+\.py:", "", place.code) for place in told] == codes
+    assert [f"{place.line} in {place.function}" for place in told] == [
+        code.partition(",")[0] for code in codes
+    ]

@@ -231,8 +231,9 @@ def _words_of_the_task(body: Body) -> Iterator[str]:
         yield f"no more than {body.limit:,} events are kept"
         yield f"{body.most:,} are {plain(body.what)}"
     elif isinstance(body, StateObserved):
-        yield "the outputs that it leaves"
+        yield "the files that it leaves"
         yield from (f"{plain(path)}: {digest[:16]}" for path, digest in body.digests.items())
+        yield from (f"{plain(path)}: {file.size:,} bytes" for path, file in body.left.items())
     elif isinstance(body, RecordsFound):
         yield "the files that record completed steps"
         yield from (f"{plain(path)}: {size:,} bytes" for path, size in body.files.items())
