@@ -18,7 +18,7 @@ from chaoskit.model.actions import AtPoint, Pause, Stop, Twin
 from chaoskit.model.events import RequestReceived
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, Point, WindowPoint
-from chaoskit.model.preludes import HOWS, Damage
+from chaoskit.model.preludes import HOWS, WHOLE, Damage
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.schedule import Action, Fault, Schedule, before, kill
 
@@ -42,7 +42,12 @@ EACH = 6
 
 ANY = "*"
 _WITHOUT_A_TRACE = ("missing", "stale")
-"""Where *all* that a task knows is gone, or is older, nothing is left that could tell it so."""
+"""Where *all* that a task knows is gone, nothing is left that could tell it so. An older copy of all
+is `OLDER_WORLD`.
+"""
+
+OLDER_WORLD = before(f"damage:stale:{WHOLE}")
+"""All files are older ones. What these do not hold a task may do again."""
 
 GRACE_MS = 500
 AT_POINT: Mapping[str, AtPoint] = {
@@ -132,6 +137,7 @@ def preludes(ground: Ground, kinds: Sequence[str]) -> list[Fault]:
             for how in HOWS
             if files != ANY or how not in _WITHOUT_A_TRACE
         ]
+        found.append(str(OLDER_WORLD))
     if "change" in kinds:
         found += [f"change:{name}" for name in ground.changes]
     if "services" in kinds:
@@ -184,7 +190,10 @@ def schedules(ground: Ground, kinds: Sequence[str], seed: int) -> list[Schedule]
         wave += [Schedule(((fault,),)) for fault in _some(faults, rng)]
     places = ground.places
     for fault in preludes(ground, kinds):
-        if isinstance(fault.action, Damage) and fault.action.how == "stale":
+        if fault == OLDER_WORLD:
+            # Once the resume has succeeded: a second kill could miss it.
+            wave += [Schedule(((kill(point),), (), (fault,))) for point in _some(places, rng)]
+        elif isinstance(fault.action, Damage) and fault.action.how == "stale":
             # An older copy is there once an attempt has found files, which the second one does.
             pairs = _some(_in_the_resume(places), rng)
             wave += [Schedule(((kill(one),), (kill(two),), (fault,))) for one, two in pairs]

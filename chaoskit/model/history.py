@@ -14,6 +14,7 @@ from chaoskit.model.actions import Interruptions
 from chaoskit.model.errors import FormatError
 from chaoskit.model.events import (
     AttemptEnded,
+    AttemptStarted,
     Body,
     EffectApplied,
     EndStated,
@@ -156,12 +157,14 @@ class History:
         end = self.stated_end
         return end is not None and (end.end == "unknown" or not self.only_interrupted)
 
-    @property
+    @cached_property
     def completed(self) -> bool:
-        """Whether an attempt ended by itself and claims success: there was no further one then, but
-        for one that had been paused.
+        """Whether an attempt ended by itself and claims success, and none began after it: one that
+        had been paused may end after it.
         """
-        return any((body.how, body.code) == ("exit", 0) for _, body in self.attempts)
+        last = max((index for index, _ in self.of(AttemptStarted)), default=-1)
+        claims = (index for index, body in self.attempts if (body.how, body.code) == ("exit", 0))
+        return any(index > last for index in claims)
 
     def encode(self) -> bytes:
         """The stored form: JSON with its format version."""

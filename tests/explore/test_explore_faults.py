@@ -13,11 +13,12 @@ from chaoskit.explore.soak import schedules as soak
 from chaoskit.model.actions import Beside
 from chaoskit.model.points import CallPoint, WindowPoint
 from chaoskit.model.preludes import Resumers
-from chaoskit.model.schedule import parse_schedule
+from chaoskit.model.schedule import before, parse_schedule
 from tests.checkers.builder import charge, mail, undisturbed
 
 RUN = undisturbed(*(charge(f"{n}") for n in range(4)), mail("ada")).history
 CALL = CallPoint("write", "run.json", 1)
+OLDER = before("damage:stale:**/*")
 GROUND = Ground(RUN, [CALL], changes=("price",), checkpoints=("*.db", "*"))
 
 
@@ -39,13 +40,22 @@ def test_an_older_copy_comes_after_a_kill_that_a_correct_resume_meets(seed: int)
     a place that the resume does not pass would prove nothing.
     """
     stale = [s for s in schedules(GROUND, ("damage",), seed) if "stale" in str(s)]
-    assert stale
-    for schedule in stale:
+    for schedule in (s for s in stale if OLDER not in s.attempts[-1]):
         (one,), (two,), _ = schedule.attempts
         assert isinstance(one.point, WindowPoint)
         assert two.point == WindowPoint("payments", "charge", 1, "received")
         assert one.point.operation == "charge"
         assert one.point.ordinal < 4
+
+
+@given(st.integers())
+def test_an_older_copy_of_everything_comes_after_a_success(seed: int) -> None:
+    """It is drawn for every task, and lands wherever the resume is right: at no point of it."""
+    for checkpoints in (("*",), ("*.db",)):
+        ground = Ground(RUN, [CALL], checkpoints=checkpoints)
+        whole = [s for s in schedules(ground, ("damage",), seed) if "stale:**/*" in str(s)]
+        assert 0 < len(whole) <= EACH
+        assert all(s.attempts[0] and s.attempts[1:] == ((), (OLDER,)) for s in whole)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from chaoskit.checkers.comparison import compare
+from chaoskit.checkers.older import OlderCopies
 from chaoskit.checkers.progress import progress
 from chaoskit.model.effects import Effect, Identity
 from chaoskit.model.events import EffectApplied
@@ -55,7 +56,8 @@ def repetition(history: History, expectation: Expectation, judgement: Judgement)
         Extra(identity, expected, tuple(seen))
         for identity, expected, seen in compare(history, expectation).extra
     )
-    redone = {redo.again.index: redo.first for redo in progress(history, expectation).redone}
+    known = OlderCopies.of(history).redone(progress(history, expectation))
+    redone = {redo.again.index: redo.first for redo in known}
     marked = Marked(
         repeats=dict(_links(extras)),
         redone=redone,
