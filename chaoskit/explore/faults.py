@@ -42,8 +42,8 @@ EACH = 6
 
 ANY = "*"
 _WITHOUT_A_TRACE = ("missing", "stale")
-"""Where *all* that a task knows is gone, nothing is left that could tell it so. An older copy of all
-is `OLDER_WORLD`.
+"""Where *all* that a task knows is gone, nothing is left that could tell it so. For an older copy
+of all see `OLDER_WORLD`.
 """
 
 OLDER_WORLD = before(f"damage:stale:{WHOLE}")
