@@ -61,6 +61,7 @@ def first_schedules(
     Raises:
         UsageError: there is nothing to try, or what is asked for cannot be done.
     """
+    faults.check_changes(load(options.target).scenario, surveys[0])
     if options.only:
         return [_known(parse_schedule(text), found) for text in options.only]
     scenario = load(options.target).scenario

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from chaoskit.explore.plan import points, window_of
 from chaoskit.model.actions import AtPoint, Pause, Stop, Twin
-from chaoskit.model.events import RequestReceived
+from chaoskit.model.errors import unknown_name
+from chaoskit.model.events import Crossed, RequestReceived
 from chaoskit.model.history import History
-from chaoskit.model.points import CallPoint, Point, WindowPoint
-from chaoskit.model.preludes import HOWS, WHOLE, Damage
+from chaoskit.model.points import CallPoint, CrossingPoint, Point, WindowPoint
+from chaoskit.model.preludes import HOWS, WHOLE, Changed, Damage
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.schedule import Action, Fault, Schedule, before, kill
 
@@ -69,14 +70,14 @@ class Ground:
     Args:
         history: an undisturbed run.
         found: the points that undisturbed runs pass.
-        changes: the names of the scenario's changes.
+        changes: the scenario's changes: by name the step that each comes after; empty for none.
         checkpoints: the scenario's patterns of files.
         settled: patterns of operations of which the task relies on that nothing is in flight.
     """
 
     history: History
     found: Sequence[Point]
-    changes: Sequence[str] = ()
+    changes: Mapping[str, str] = field(default_factory=dict)
     checkpoints: Sequence[str] = ("*",)
     settled: Sequence[str] = ()
 
@@ -103,14 +104,57 @@ class Ground:
 
 
 def ground_of(scenario: Scenario, history: History, found: Sequence[Point]) -> Ground:
-    """The ground that a scenario is, given an undisturbed run and the points that were found."""
+    """The ground that a scenario is, given an undisturbed run and the points that were found.
+
+    Raises:
+        UsageError: a change comes after a step that this run does not do.
+    """
+    check_changes(scenario, history)
     return Ground(
         history,
         found,
-        tuple(scenario.changes),
+        {name: change.after for name, change in scenario.changes.items()},
         tuple(scenario.checkpoints),
         tuple(scenario.settled),
     )
+
+
+def check_changes(scenario: Scenario, history: History) -> None:
+    """See that an undisturbed run does each step after which a change is to come.
+
+    Raises:
+        UsageError: it does not; the message names the nearest ones that it does.
+    """
+    steps = (body.step for _, body in history.steps)
+    known = dict.fromkeys([*steps, *(body.effect.operation for _, body in history.effects)])
+    for name, change in scenario.changes.items():
+        if change.after and history.done_at(change.after) is None:
+            raise unknown_name(
+                f"step or effect in after= of the change {name!r}", change.after, known
+            )
+
+
+def _places_for(ground: Ground, fault: Fault) -> list[Point]:
+    """Where a kill may land before this prelude: for a change, not before it is one."""
+    after = ground.changes.get(fault.action.name) if isinstance(fault.action, Changed) else ""
+    if not after:
+        return ground.places
+    done = ground.history.done_at(after)
+    return [] if done is None else [p for p in ground.places if _passed(ground.history, p) >= done]
+
+
+def _passed(history: History, point: Point) -> int:
+    """The event at which an undisturbed run passes a window or a crossing; -1: it is another kind
+    of point.
+    """
+    if isinstance(point, CrossingPoint):
+        name = point.name, point.ordinal
+        return next((i for i, body in history.of(Crossed) if (body.name, body.ordinal) == name), -1)
+    for index, body in history.requests:
+        if isinstance(point, WindowPoint) and window_of(body, point.window) == point:
+            applied = [i for i, effect in history.effects if effect.request == body.request]
+            return max(applied, default=index) if point.window != "received" else index
+    return -1
 
 
 def at_points(ground: Ground, kinds: Sequence[str]) -> list[Fault]:
@@ -198,7 +242,8 @@ def schedules(ground: Ground, kinds: Sequence[str], seed: int) -> list[Schedule]
             pairs = _some(_in_the_resume(places), rng)
             wave += [Schedule(((kill(one),), (kill(two),), (fault,))) for one, two in pairs]
         else:
-            wave += [Schedule(((kill(point),), (fault,))) for point in _some(places, rng)]
+            chosen = _some(_places_for(ground, fault), rng)
+            wave += [Schedule(((kill(point),), (fault,))) for point in chosen]
     by_kind: dict[str, list[Fault]] = {}
     for fault in misbehaviours(ground, kinds):
         by_kind.setdefault(fault.kind, []).append(fault)

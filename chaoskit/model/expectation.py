@@ -17,6 +17,7 @@ class Terms(msgspec.Struct, frozen=True):
     right: str
     matters: tuple[str, ...] = ("*",)
     finding: str = "stale_world"
+    after: str = ""
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):

@@ -134,8 +134,11 @@ def _of_points(
     if missed:
         yield f"{missed} random moments that came after the task's end"
     trials = [] if options.soak_s else [t for t in store.trials() if not t.landed]
-    if idle := sum("damage:" in t.schedule and t.judgement.verdict != "UNKNOWN" for t in trials):
+    trials = [trial for trial in trials if trial.judgement.verdict != "UNKNOWN"]
+    if idle := sum("damage:" in trial.schedule for trial in trials):
         yield f"{idle} trials of damage that found no file to damage: they are plain kills"
+    if early := sum("change:" in trial.schedule for trial in trials):
+        yield f"{early} trials of a change that came before its after=: they are plain kills"
 
 
 def _of_further_waves(store: Store, options: Options) -> Iterator[str]:

@@ -8,18 +8,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaoskit.explore.faults import EACH, FAULT_KINDS, Ground, at_points, preludes, schedules
+from chaoskit.explore.faults import (
+    EACH,
+    FAULT_KINDS,
+    Ground,
+    at_points,
+    check_changes,
+    preludes,
+    schedules,
+)
 from chaoskit.explore.soak import schedules as soak
 from chaoskit.model.actions import Beside
+from chaoskit.model.changes import Change
+from chaoskit.model.errors import UsageError
 from chaoskit.model.points import CallPoint, WindowPoint
 from chaoskit.model.preludes import Resumers
+from chaoskit.model.scenario import Scenario
 from chaoskit.model.schedule import before, parse_schedule
 from tests.checkers.builder import charge, mail, undisturbed
 
 RUN = undisturbed(*(charge(f"{n}") for n in range(4)), mail("ada")).history
 CALL = CallPoint("write", "run.json", 1)
 OLDER = before("damage:stale:**/*")
-GROUND = Ground(RUN, [CALL], changes=("price",), checkpoints=("*.db", "*"))
+GROUND = Ground(RUN, [CALL], changes={"price": ""}, checkpoints=("*.db", "*"))
 
 
 @given(st.sets(st.sampled_from(sorted(FAULT_KINDS))), st.integers())
@@ -66,3 +77,31 @@ def test_a_soak_puts_no_several_runners_where_a_call_is_met(seed: int) -> None:
         for faults in schedule.attempts:
             several = any(isinstance(fault.action, Beside | Resumers) for fault in faults)
             assert not (several and any(isinstance(f.point, CallPoint) for f in faults))
+
+
+@pytest.mark.parametrize(
+    ("after", "first"),
+    [
+        ("payments.charge", "payments.charge#1.applied"),
+        ("email.*", "email.send#1.applied"),
+        ("", "payments.charge#1.received"),
+    ],
+)
+def test_a_change_is_drawn_where_its_step_was_done(after: str, first: str) -> None:
+    """A kill before the step would find no change."""
+    ground = Ground(RUN, [], changes={"price": after})
+    places = [str(point) for point in ground.places]
+    drawn = {
+        str(s.attempts[0][0].point)
+        for seed in range(20)
+        for s in schedules(ground, ("change",), seed)
+    }
+    assert drawn == set(places[places.index(first) :])
+
+
+def test_a_change_after_a_step_that_nobody_does_is_refused() -> None:
+    """The message names the nearest step or effect."""
+    changes = {"price": Change(env={"A": "b"}, after="payments.charges")}
+    declared = Scenario(task=print, services=("payments",), changes=changes)
+    with pytest.raises(UsageError, match=r"after= of the change 'price'.*payments\.charge"):
+        check_changes(declared, RUN)
