@@ -138,7 +138,7 @@ def _of_points(
     if idle := sum("damage:" in trial.schedule for trial in trials):
         yield f"{idle} trials of damage that found no file to damage: they are plain kills"
     if early := sum("change:" in trial.schedule for trial in trials):
-        yield f"{early} trials of a change that came before its after=: they are plain kills"
+        yield f"{counted(early, 'change')} before the step of its after=: only the kill took place"
 
 
 def _of_further_waves(store: Store, options: Options) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import _shop as shop
 
-from chaoskit import Change, Scenario
+from chaoskit import Change, Scenario, probe
 
 
 def offer(folder: Path, seed: int) -> None:
@@ -26,6 +26,7 @@ def main() -> None:
     services = shop.Shop()
     checkpoint = shop.Checkpoint()
     (buyer,) = shop.inputs()
+    probe.point("order.taken")
     price = json.loads((shop.STATE / "price.json").read_text(encoding="utf-8"))["cents"]
     if "mail" not in checkpoint.values:
         checkpoint.save(mail=f"{price} cents\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import _shop as shop
 
-from chaoskit import Change, Scenario
+from chaoskit import Change, Scenario, probe
 
 
 def offer(folder: Path, seed: int) -> None:
@@ -30,6 +30,7 @@ def main() -> None:
     services = shop.Shop()
     checkpoint = shop.Checkpoint()
     (buyer,) = shop.inputs()
+    probe.point("order.taken")
     if "quote" not in checkpoint.values:
         price = json.loads((shop.STATE / "price.json").read_text(encoding="utf-8"))["cents"]
         checkpoint.save(quote=price)
