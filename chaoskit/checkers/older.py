@@ -43,15 +43,13 @@ class OlderCopies:
             [(n, made(n), index) for index, n, text in faults if text.startswith("damage:stale:")]
         )
 
-    def holds(self, work: Work, attempt: int) -> bool:
-        """Whether ``attempt`` can know that earlier attempts have done ``work``."""
-        return not any(
-            attempt >= first and made < work.index < back for first, made, back in self.spans
-        )
+    def holds(self, index: int, attempt: int) -> bool:
+        """Whether ``attempt`` can know what earlier attempts did at event ``index``."""
+        return not any(attempt >= first and made < index < back for first, made, back in self.spans)
 
     def done_before(self, made: Progress, attempt: int) -> list[Work]:
         """What earlier attempts have completed, as far as ``attempt`` can know it."""
-        return [work for work in made.done_before(attempt) if self.holds(work, attempt)]
+        return [work for work in made.done_before(attempt) if self.holds(work.index, attempt)]
 
     def redone(self, made: Progress) -> Sequence[Redo]:
         """What was begun again although the attempt could know that it was complete."""
@@ -68,7 +66,7 @@ class OlderCopies:
                 and work.attempt < attempt
                 and work.index < made.began.get(attempt, inf)
             ]
-            known = [work for work in settled if self.holds(work, attempt)]
+            known = [work for work in settled if self.holds(work.index, attempt)]
             most = made.allowed.get(which, 1)
             left = max(0, most - len(known)) - max(0, most - len(settled))
             met[which, attempt] += 1

@@ -181,7 +181,7 @@ def preludes(ground: Ground, kinds: Sequence[str]) -> list[Fault]:
             for how in HOWS
             if files != ANY or how not in _WITHOUT_A_TRACE
         ]
-        found.append(str(OLDER_WORLD))
+        found += [str(OLDER_WORLD)] if ground.checkpoints else []
     if "change" in kinds:
         found += [f"change:{name}" for name in ground.changes]
     if "services" in kinds:

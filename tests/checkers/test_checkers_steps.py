@@ -6,6 +6,7 @@ from copy import deepcopy
 
 import pytest
 
+from chaoskit.checkers.diagnosis import OLDER_COPY
 from chaoskit.checkers.effects import duplicate_effect
 from chaoskit.checkers.steps import redone_step, silent_restart
 from chaoskit.model.effects import Effect
@@ -55,6 +56,7 @@ def test_what_happens_twice_after_an_older_copy_is_a_duplicate() -> None:
     story = Story().starts().does(*again).ends().suffers(STALE).starts().does(*again).ends()
     found = judged(story, expecting(*again)).findings
     assert {(f.kind, f.cause) for f in found} == {("duplicate_effect", "")}
+    assert {f.diagnosis for f in found} == {OLDER_COPY}
     assert len(found) == 4
 
 

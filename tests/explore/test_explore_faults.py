@@ -67,6 +67,7 @@ def test_an_older_copy_of_everything_comes_after_a_success(seed: int) -> None:
         whole = [s for s in schedules(ground, ("damage",), seed) if "stale:**/*" in str(s)]
         assert 0 < len(whole) <= EACH
         assert all(s.attempts[0] and s.attempts[1:] == ((), (OLDER,)) for s in whole)
+    assert schedules(Ground(RUN, [CALL], checkpoints=()), ("damage",), seed) == []
 
 
 @pytest.mark.parametrize("seed", range(3))
