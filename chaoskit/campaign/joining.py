@@ -16,7 +16,7 @@ from chaoskit.campaign.judging import judge_again
 from chaoskit.campaign.options import Options, Shard
 from chaoskit.campaign.sharding import CAMPAIGN, plan_of_all, share_of
 from chaoskit.campaign.shrinking import put_shrunken, shrunken_of
-from chaoskit.campaign.store import CLOSED, NO_VIEW, REFUTED, Store, StoredTrial
+from chaoskit.campaign.store import CLOSED, FURTHER, NO_VIEW, REFUTED, Store, StoredTrial
 from chaoskit.model.errors import UsageError
 from chaoskit.model.schedule import Schedule, parse_schedule
 
@@ -179,6 +179,9 @@ def _fill(whole: Store, parts: Sequence[_Part]) -> None:
         value = first.store.get(key)
         if value is not None:
             whole.put(key, value)
+    for wave in range(2, options.depth + 1):
+        key = FURTHER.format(wave)
+        whole.put(key, str(sum(int(part.store.get(key) or 0) for part in parts)))
     for refuted in filter(None, (part.store.get(REFUTED) for part in parts)):
         whole.put(REFUTED, refuted)
     put_all_loose(whole, [part.store for part in parts])

@@ -28,9 +28,9 @@ def judged(
 ) -> Judgement:
     """The judgement of a trial; of one that a campaign drew as far as it could be done.
 
-    Where a damage was drawn for a moment at which there is no file yet, or a point that only some
-    baselines passed did not come, the trial is one of the faults that did land. What somebody asked
-    for by name proves nothing then.
+    Where a damage was drawn for a moment at which there is no file yet, or a change for one before
+    its step, or a point that only some baselines passed did not come, the trial is one of the
+    faults that did land. What somebody asked for by name proves nothing then.
 
     Args:
         history: of the trial.
@@ -39,7 +39,8 @@ def judged(
         options: of the campaign.
         loose: the points that only some baselines passed.
     """
-    drawn = "damage" in options.faults and found_nothing(history, schedule)
+    idle = found_nothing(history, schedule)
+    drawn = idle and idle <= {"change", *options.faults}
     missed = not history.landed and loose_point(schedule, loose) is not None
     if (drawn or missed) and not options.only:
         schedule = part_that_landed(history, schedule)

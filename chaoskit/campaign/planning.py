@@ -1,24 +1,26 @@
-"""The first wave of a campaign: a kill at each point, and some trials of each other fault."""
+"""The waves of a campaign: a kill at each point, some trials of each other fault, further kills."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from chaoskit.campaign.mechanisms import traced
 from chaoskit.campaign.options import NO_FAULTS, Options
+from chaoskit.campaign.sharding import most_of
 from chaoskit.explore import faults
 from chaoskit.explore.plan import (
     first_wave,
     late_landings,
     moments,
+    next_wave,
     noted,
     one_each,
     own_schedules,
     power_cuts,
     several_processes,
 )
-from chaoskit.explore.sampling import sample
+from chaoskit.explore.sampling import draw, sample
 from chaoskit.model.actions import POWER, KillLeader
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.expectation import Expectation
@@ -28,6 +30,18 @@ from chaoskit.model.scenario import Scenario
 from chaoskit.model.schedule import Fault, Schedule, parse_schedule
 from chaoskit.trace import RING
 from chaoskit.trial.loading import load
+
+DEPTH_MOST = 3
+"""How many kills one trial has at most."""
+
+WHOLE_WAVES = 2
+"""Waves with so many kills are run as a whole; what has more is sampled."""
+
+SAMPLED = 200
+"""How many trials of a sampled wave are run, where nobody says."""
+
+DRAWN_FOR_EACH = 20
+"""A sample by target is taken from so many times as many, drawn from all: there may be millions."""
 
 
 def first_schedules(
@@ -47,6 +61,7 @@ def first_schedules(
     Raises:
         UsageError: there is nothing to try, or what is asked for cannot be done.
     """
+    faults.check_changes(load(options.target).scenario, surveys[0])
     if options.only:
         return [_known(parse_schedule(text), found) for text in options.only]
     scenario = load(options.target).scenario
@@ -58,6 +73,43 @@ def first_schedules(
             f"{', '.join(options.mechanisms)}{_untraced(options)}; add --times N for random moments"
         )
     return wave
+
+
+def depth_from(number: int) -> int:
+    """The depth of a campaign that ``number`` asks for.
+
+    Raises:
+        UsageError: it is not one of 1 to `DEPTH_MOST`.
+    """
+    if not 1 <= number <= DEPTH_MOST:
+        raise UsageError(
+            f"the depth is 1, 2 or {DEPTH_MOST} kills in one trial, not {number}; name a longer "
+            "schedule with --at 'kill@POINT / kill@POINT / …'"
+        )
+    return number
+
+
+def next_schedules(
+    trials: Iterable[tuple[Schedule, History]], wave: int, options: Options
+) -> tuple[list[Schedule], int]:
+    """The trials of a further wave, and how many they were chosen from by the seed.
+
+    Args:
+        trials: those of the wave before; see `chaoskit.explore.plan.next_wave`.
+        wave: the number of the one to come. From the third on, that is how many kills a trial has,
+            at most `SAMPLED` are run where the options do not say how many.
+        options: of the campaign.
+    """
+    further = (s for pair in trials for s in next_wave(dict([pair]), options.mechanisms))
+    most, seed = options.max_points, options.seed + wave - 1
+    if most is None and wave > WHOLE_WAVES:
+        most = SAMPLED
+    most = most_of(most, options.shard)
+    if most is None:
+        whole = list(further)
+        return whole, len(whole)
+    drawn, total = draw(further, most * DRAWN_FOR_EACH, seed)
+    return sample(drawn, most, seed), total
 
 
 def _untraced(options: Options) -> str:

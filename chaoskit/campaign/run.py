@@ -32,7 +32,12 @@ from chaoskit.campaign.folder import discard, identity, open_campaign
 from chaoskit.campaign.judging import judge_again, judged
 from chaoskit.campaign.meetings import take_note
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.planning import check_only, check_resumes, first_schedules
+from chaoskit.campaign.planning import (
+    check_only,
+    check_resumes,
+    first_schedules,
+    next_schedules,
+)
 from chaoskit.campaign.sharding import (
     CAMPAIGN,
     check_shard,
@@ -43,7 +48,7 @@ from chaoskit.campaign.sharding import (
 )
 from chaoskit.campaign.soaking import Soaking, soak_of
 from chaoskit.campaign.starting import refuse_unstartable, survey_of
-from chaoskit.campaign.store import CLOSED, NO_VIEW, REFUTED, Store, StoredTrial
+from chaoskit.campaign.store import CLOSED, FURTHER, NO_VIEW, REFUTED, Store, StoredTrial
 from chaoskit.campaign.trials import Result
 from chaoskit.campaign.workers import Workers
 from chaoskit.checkers.check import judge
@@ -51,11 +56,7 @@ from chaoskit.checkers.comparison import counted
 from chaoskit.explore.classes import representatives
 from chaoskit.explore.completion import with_records
 from chaoskit.explore.file_work import with_file_work
-from chaoskit.explore.plan import (
-    next_wave,
-    noted,
-    window_of,
-)
+from chaoskit.explore.plan import noted, window_of
 from chaoskit.explore.sampling import sample
 from chaoskit.explore.survey import expect
 from chaoskit.model.errors import UsageError
@@ -317,10 +318,10 @@ class _Campaign:
         return known
 
     def _next_wave(self, wave: int) -> list[Schedule]:
-        trials = dict(self._store.histories(wave))
-        further = list(next_wave(trials, self._options.mechanisms))
-        most = most_of(self._options.max_points, self._options.shard)
-        return sample(further, most, self._options.seed + wave)
+        trials = self._store.histories(wave)
+        schedules, total = next_schedules(trials, wave + 1, self._options)
+        self._store.put(FURTHER.format(wave + 1), str(total))
+        return schedules
 
     def _run_wave(self, number: int, wave: list[Schedule]) -> Iterator[CampaignEvent]:
         self._plan_file = "" if self._why_real else str(self._store.put_plan(number, wave))

@@ -40,6 +40,9 @@ FILE = "campaign.sqlite"
 REFUTED = "refuted"
 """Under which name the store keeps how real kills refuted a snapshot."""
 
+FURTHER = "wave.{}.total"
+"""Under which name it keeps how many trials a further wave was chosen from."""
+
 NO_VIEW, CLOSED = "view.none", "view.closed"
 """Under which names it keeps why tasks do not run in a view of the file system, and what they can
 only read there, each in a line.

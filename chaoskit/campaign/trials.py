@@ -74,7 +74,7 @@ async def real_trial(
     """Run ``schedule`` by real kills, and judge it."""
     for left in reversed(range(TRIES)):
         history = await supervisor.run(schedule)
-        whole = len(history.landed) == schedule.faults or found_nothing(history, schedule)
+        whole = len(history.landed) == schedule.faults or bool(found_nothing(history, schedule))
         if whole or schedule.timed or not left:
             break  # where threads race, a point may be passed in one run and not in the next
     judgement = judge(history, expectation, schedule)

@@ -22,11 +22,11 @@ from chaoskit.checkers.ordering import out_of_order_effect
 from chaoskit.checkers.outputs import OUTPUTS, diverged_state
 from chaoskit.checkers.own import Checker, asked, own_checkers
 from chaoskit.checkers.steps import redone_step, silent_restart
-from chaoskit.model.events import EffectApplied
+from chaoskit.model.events import AttemptStarted, EffectApplied
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding, Judgement, Verdict
 from chaoskit.model.history import History
-from chaoskit.model.schedule import Schedule
+from chaoskit.model.schedule import Fault, Schedule
 
 CHECKERS: tuple[Checker, ...] = (
     silent_restart,
@@ -100,7 +100,8 @@ def _unknowns(history: History, expectation: Expectation, schedule: Schedule) ->
     for attempt, faults in enumerate(schedule.attempts, 1):
         for fault in faults:
             if not any(b.attempt == attempt and b.fault == str(fault) for _, b in history.landed):
-                yield f"{fault} of attempt {attempt} did not land"
+                why = _too_early(fault, attempt, history, expectation)
+                yield f"{fault} of attempt {attempt} did not land{why}"
     if landed and any(body.how == "killed" and body.code != 9 for _, body in history.attempts):
         yield "an attempt that was killed did not die of signal 9"
     if (cut := history.left_out) is not None:
@@ -110,6 +111,20 @@ def _unknowns(history: History, expectation: Expectation, schedule: Schedule) ->
         )
     if not expectation.evidence:
         yield "no effect and no declared output: there is nothing to judge by"
+
+
+def _too_early(fault: Fault, attempt: int, history: History, expectation: Expectation) -> str:
+    """Why a change did not take place that comes after a step of its own; empty: for another
+    reason.
+    """
+    terms = expectation.changes.get(str(fault).removeprefix("change:"))
+    began = next((i for i, body in history.of(AttemptStarted) if body.attempt == attempt), None)
+    if terms is None or not terms.after or began is None:
+        return ""
+    done = history.done_at(terms.after)
+    if done is not None and done < began:
+        return ""
+    return f": {terms.after} (its after=) was not done before; kill the task later"
 
 
 def _with_causes(findings: list[Finding], history: History) -> list[Finding]:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from chaoskit.checkers.blocked import blocked, words_of_all
 from chaoskit.checkers.comparison import compare, times
 from chaoskit.checkers.losses import COARSE_KEY, HALF_REPLACED, lost, success_without_its_end
+from chaoskit.checkers.older import OlderCopies
 from chaoskit.checkers.redos import RECORD_IGNORED, run_again, started_over
 from chaoskit.model.effects import Effect
 from chaoskit.model.events import EffectApplied
@@ -60,6 +61,13 @@ UNSYNCED_LOSS = Diagnosis(
     "with SQLite in WAL mode use synchronous=FULL, with a rollback journal synchronous=EXTRA",
 )
 
+OLDER_COPY = Diagnosis(
+    "what tells of an effect that no record holds: its key, or a look that needs no record",
+    "the effect happened after the older copy of the files was made that the task went on from",
+    "derive an idempotency key from the run and the step; or look each effect up before it is "
+    "made, not only where a record says that it had begun",
+)
+
 LATE_LANDING = Diagnosis(
     IN_FLIGHT,
     "the request was under way when the task was killed, and landed after the resume had asked "
@@ -103,6 +111,8 @@ def _duplicate(finding: Finding, history: History, expectation: Expectation) -> 
         and expectation.identify(effects[0].effect) in expectation.unsynced
     ):
         return _by_other_keys(effects)
+    if effects and not OlderCopies.of(history).holds(finding.witness[0], effects[-1].attempt):
+        return OLDER_COPY
     return by_fault or _by_the_order(finding, effects, history)
 
 

@@ -25,7 +25,9 @@ def stuck(history: History, expectation: Expectation) -> Iterator[Finding]:
     if end is not None and expectation.refusals == "allowed":
         return
     failed = [
-        (index, body) for index, body in history.attempts if body.how not in {"killed", "stopped"}
+        (index, body)
+        for index, body in history.attempts
+        if body.how not in {"killed", "stopped"} and (body.how, body.code) != ("exit", 0)
     ]
     last = failed[-1][1]
     yield Finding(

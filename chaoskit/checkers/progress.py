@@ -5,60 +5,15 @@ by another attempt or by the same one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
-from math import inf
 
-from chaoskit.checkers.work import Pieces, Which, Work, pieces
+from chaoskit.checkers.older import OlderCopies
+from chaoskit.checkers.work import Pieces, Progress, Redo, Which, Work, pieces
 from chaoskit.model.events import AttemptStarted
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
-
-
-@dataclass(frozen=True, slots=True)
-class Redo:
-    """Work that was complete (``first``) and that ``again`` began once more."""
-
-    first: Work
-    again: Work
-
-    @property
-    def attempt(self) -> int:
-        """The attempt that did it again."""
-        return self.again.attempt
-
-    @property
-    def within(self) -> bool:
-        """Whether the same attempt had completed it."""
-        return self.first.attempt == self.again.attempt
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """``done``: completed work of every attempt, in order. ``redone``: what was begun again.
-
-    Both without what the scenario allows to be run again. ``allowed``: how often an undisturbed
-    run does each piece. ``began``: the event at which each attempt did; what a paused one does when
-    it goes on was not there when its successor began.
-    """
-
-    done: Sequence[Work]
-    redone: Sequence[Redo]
-    allowed: Mapping[Which, int]
-    began: Mapping[int, int] = field(default_factory=dict)
-
-    def done_before(self, attempt: int) -> list[Work]:
-        """What earlier attempts had completed, each piece as often as an undisturbed run has it."""
-        left = dict(self.allowed)
-        found: list[Work] = []
-        for work in self.done:
-            room = left.get(work.which, 1)
-            earlier = work.attempt < attempt and work.index < self.began.get(attempt, inf)
-            if earlier and room > 0:
-                left[work.which] = room - 1
-                found.append(work)
-        return found
 
 
 @lru_cache(maxsize=1)
@@ -68,7 +23,8 @@ def progress(history: History, expectation: Expectation) -> Progress:
     redone = {redo.again.index: redo for redo in _within(found, history)}
     redone |= {redo.again.index: redo for redo in _redone(found)}
     began = {body.attempt: index for index, body in history.of(AttemptStarted)}
-    return Progress(found.done, [redone[at] for at in sorted(redone)], found.allowed, began)
+    made = Progress(found.done, [redone[at] for at in sorted(redone)], found.allowed, began)
+    return replace(made, redone=OlderCopies.of(history).redone(made))
 
 
 def _within(found: Pieces, history: History) -> Iterator[Redo]:

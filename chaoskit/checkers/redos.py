@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chaoskit.checkers.progress import Redo, progress
+from chaoskit.checkers.progress import progress
+from chaoskit.checkers.work import Redo
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Diagnosis, Finding
 from chaoskit.model.history import History

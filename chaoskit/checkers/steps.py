@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from chaoskit.checkers.comparison import counted, in_words, subject
-from chaoskit.checkers.progress import Progress, Redo, progress
-from chaoskit.checkers.work import Which, Work
+from chaoskit.checkers.older import OlderCopies
+from chaoskit.checkers.progress import progress
+from chaoskit.checkers.work import Progress, Redo, Which, Work
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
@@ -15,8 +16,8 @@ from chaoskit.model.history import History
 
 def redone_step(history: History, expectation: Expectation) -> Iterator[Finding]:
     """Steps that were complete and were run again, without the whole task starting over."""
-    made = progress(history, expectation)
-    restarts = _restarts(history, made)
+    made, older = progress(history, expectation), OlderCopies.of(history)
+    restarts = _restarts(history, made, older)
     known: set[Which] = set()
     for redo in made.redone:
         again = redo.again
@@ -39,16 +40,16 @@ def redone_step(history: History, expectation: Expectation) -> Iterator[Finding]
 
 def silent_restart(history: History, expectation: Expectation) -> Iterator[Finding]:
     """The task started over from its first step and said nothing."""
-    made = progress(history, expectation)
-    for attempt, redos in _restarts(history, made).items():
-        first = redos[0]
+    made, older = progress(history, expectation), OlderCopies.of(history)
+    for attempt, redos in _restarts(history, made, older).items():
+        first, known = redos[0], len(older.done_before(made, attempt))
         yield Finding(
             kind="silent_restart",
             operation=first.again.name,
             subject="first step",
             expected="the resume goes on where the task was killed",
             seen=f"attempt {attempt} began again at its first step, {first.again.name}",
-            because=f"{_known(len(made.done_before(attempt)))} known to earlier attempts, and it "
+            because=f"{_known(known)} known to earlier attempts, and it "
             f"ran {len(redos)} of them again",
             witness=(first.first.index, first.again.index),
         )
@@ -64,7 +65,7 @@ def _known(steps: int) -> str:
     return f"{counted(steps, 'completed step')} {'was' if steps == 1 else 'were'}"
 
 
-def _restarts(history: History, made: Progress) -> dict[int, list[Redo]]:
+def _restarts(history: History, made: Progress, older: OlderCopies) -> dict[int, list[Redo]]:
     """Attempts that did all over again what was complete, from the very first step on."""
     again: dict[int, list[Redo]] = {}
     for redo in made.redone:
@@ -74,7 +75,7 @@ def _restarts(history: History, made: Progress) -> dict[int, list[Redo]]:
         attempt: redos
         for attempt, redos in again.items()
         if _from_the_start(
-            [work.which for work in made.done_before(attempt)],
+            [work.which for work in older.done_before(made, attempt)],
             [redo.again.which for redo in redos],
             cut_short=_cut_short(history, attempt),
         )

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
+from math import inf
 
 from chaoskit.model.actions import Kill, KillLeader, Stop
 from chaoskit.model.effects import Identity
@@ -64,6 +65,51 @@ class Pieces:
     begun: Sequence[Work]
     done: Sequence[Work]
     allowed: Mapping[Which, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Redo:
+    """Work that was complete (``first``) and that ``again`` began once more."""
+
+    first: Work
+    again: Work
+
+    @property
+    def attempt(self) -> int:
+        """The attempt that did it again."""
+        return self.again.attempt
+
+    @property
+    def within(self) -> bool:
+        """Whether the same attempt had completed it."""
+        return self.first.attempt == self.again.attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """``done``: completed work of every attempt, in order. ``redone``: what was begun again.
+
+    Both without what the scenario allows to be run again. ``allowed``: how often an undisturbed
+    run does each piece. ``began``: the event at which each attempt did; what a paused one does when
+    it goes on was not there when its successor began.
+    """
+
+    done: Sequence[Work]
+    redone: Sequence[Redo]
+    allowed: Mapping[Which, int]
+    began: Mapping[int, int] = field(default_factory=dict)
+
+    def done_before(self, attempt: int) -> list[Work]:
+        """What earlier attempts had completed, each piece as often as an undisturbed run has it."""
+        left = dict(self.allowed)
+        found: list[Work] = []
+        for work in self.done:
+            room = left.get(work.which, 1)
+            earlier = work.attempt < attempt and work.index < self.began.get(attempt, inf)
+            if earlier and room > 0:
+                left[work.which] = room - 1
+                found.append(work)
+        return found
 
 
 def pieces(history: History, expectation: Expectation) -> Pieces:

@@ -16,7 +16,7 @@ from rich.console import Console
 from chaoskit.campaign.events import CampaignEvent, Finished
 from chaoskit.campaign.mechanisms import best, traced
 from chaoskit.campaign.options import DEFAULT_RUNS, Options
-from chaoskit.campaign.planning import kinds_from
+from chaoskit.campaign.planning import depth_from, kinds_from
 from chaoskit.campaign.run import run as run_campaign
 from chaoskit.campaign.sharding import check_shard, shard_from
 from chaoskit.campaign.store import Store
@@ -217,7 +217,10 @@ def in_flight_of(text: str) -> tuple[Lateness, ...]:
     "--times", type=click.IntRange(min=0), default=0, help="Also kill at so many random moments."
 )
 @click.option(
-    "--depth", default=1, show_default="1, 3 for a soak", help="Kills in one trial, at most."
+    "--depth",
+    default=1,
+    show_default="1, 3 for a soak",
+    help="Kills in one trial, at most: 1, 2 or 3; of those with 3 a sample is run.",
 )
 @click.option(
     "--snapshots/--no-snapshots",
@@ -328,7 +331,7 @@ def run(ctx: click.Context, /, **given: object) -> int:
         reached=_int(given["reached"]),
         max_time_s=_finite(given["max_time"]),
         times=_int(given["times"]),
-        depth=_depth(_int(given["depth"])),
+        depth=depth_from(_int(given["depth"])),
         in_flight=in_flight_of(str(given["in_flight"])),
         snapshots=bool(given["snapshots"]),
         faults=kinds_from(str(given["faults"])),
@@ -455,12 +458,6 @@ def _with_calls(option: str, wanted: bool, chosen: Sequence[Mechanism]) -> bool:
 
 def _kill(text: str) -> Literal["tree", "leader", "both"]:
     return "leader" if text == "leader" else "both" if text == "both" else "tree"
-
-
-def _depth(number: int) -> int:
-    if number < 1:
-        raise UsageError("--depth is at least 1")
-    return number
 
 
 def _texts(value: object) -> Sequence[str]:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from chaoskit.explore.plan import points, window_of
 from chaoskit.model.actions import AtPoint, Pause, Stop, Twin
 from chaoskit.model.durations import duration_text
-from chaoskit.model.events import RequestReceived
+from chaoskit.model.errors import unknown_name
+from chaoskit.model.events import Crossed, RequestReceived
 from chaoskit.model.history import History
-from chaoskit.model.points import CallPoint, Point, WindowPoint
-from chaoskit.model.preludes import HOWS, Damage
+from chaoskit.model.points import CallPoint, CrossingPoint, Point, WindowPoint
+from chaoskit.model.preludes import HOWS, WHOLE, Changed, Damage
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.schedule import Action, Fault, Schedule, before, kill
 
@@ -43,7 +44,12 @@ EACH = 6
 
 ANY = "*"
 _WITHOUT_A_TRACE = ("missing", "stale")
-"""Where *all* that a task knows is gone, or is older, nothing is left that could tell it so."""
+"""Where *all* that a task knows is gone, nothing is left that could tell it so. For an older copy
+of all see `OLDER_WORLD`.
+"""
+
+OLDER_WORLD = before(f"damage:stale:{WHOLE}")
+"""All files are older ones. What these do not hold a task may do again."""
 
 GRACE_MS = 500
 AT_POINT: Mapping[str, AtPoint] = {
@@ -65,7 +71,7 @@ class Ground:
     Args:
         history: an undisturbed run.
         found: the points that undisturbed runs pass.
-        changes: the names of the scenario's changes.
+        changes: the scenario's changes: by name the step that each comes after; empty for none.
         checkpoints: the scenario's patterns of files.
         settled: patterns of operations of which the task relies on that nothing is in flight.
         later_s: by how many seconds the clocks may advance before a resume, at the most.
@@ -73,7 +79,7 @@ class Ground:
 
     history: History
     found: Sequence[Point]
-    changes: Sequence[str] = ()
+    changes: Mapping[str, str] = field(default_factory=dict)
     checkpoints: Sequence[str] = ("*",)
     settled: Sequence[str] = ()
     later_s: int = WEEK_S
@@ -110,16 +116,58 @@ def ground_of(
         history: an undisturbed run.
         found: the points that undisturbed runs pass.
         after_s: by how much all clocks advance after each kill already.
+
+    Raises:
+        UsageError: a change comes after a step that this run does not do.
     """
+    check_changes(scenario, history)
     limit_s = scenario.resumed_within_s
     return Ground(
         history,
         found,
-        tuple(scenario.changes),
+        {name: change.after for name, change in scenario.changes.items()},
         tuple(scenario.checkpoints),
         tuple(scenario.settled),
         WEEK_S if limit_s is None else min(WEEK_S, int(limit_s) - after_s),
     )
+
+
+def check_changes(scenario: Scenario, history: History) -> None:
+    """See that an undisturbed run does each step after which a change is to come.
+
+    Raises:
+        UsageError: it does not; the message names the nearest ones that it does.
+    """
+    steps = (body.step for _, body in history.steps)
+    known = dict.fromkeys([*steps, *(body.effect.operation for _, body in history.effects)])
+    for name, change in scenario.changes.items():
+        if change.after and history.done_at(change.after) is None:
+            raise unknown_name(
+                f"step or effect in after= of the change {name!r}", change.after, known
+            )
+
+
+def _places_for(ground: Ground, fault: Fault) -> list[Point]:
+    """Where a kill may land before this prelude: for a change, not before it is one."""
+    after = ground.changes.get(fault.action.name) if isinstance(fault.action, Changed) else ""
+    if not after:
+        return ground.places
+    done = ground.history.done_at(after)
+    return [] if done is None else [p for p in ground.places if _passed(ground.history, p) >= done]
+
+
+def _passed(history: History, point: Point) -> int:
+    """The event at which an undisturbed run passes a window or a crossing; -1: it is another kind
+    of point.
+    """
+    if isinstance(point, CrossingPoint):
+        name = point.name, point.ordinal
+        return next((i for i, body in history.of(Crossed) if (body.name, body.ordinal) == name), -1)
+    for index, body in history.requests:
+        if isinstance(point, WindowPoint) and window_of(body, point.window) == point:
+            applied = [i for i, effect in history.effects if effect.request == body.request]
+            return max(applied, default=index) if point.window != "received" else index
+    return -1
 
 
 def at_points(ground: Ground, kinds: Sequence[str]) -> list[Fault]:
@@ -146,6 +194,7 @@ def preludes(ground: Ground, kinds: Sequence[str]) -> list[Fault]:
             for how in HOWS
             if files != ANY or how not in _WITHOUT_A_TRACE
         ]
+        found += [str(OLDER_WORLD)] if ground.checkpoints else []
     if "change" in kinds:
         found += [f"change:{name}" for name in ground.changes]
     if "services" in kinds:
@@ -198,12 +247,16 @@ def schedules(ground: Ground, kinds: Sequence[str], seed: int) -> list[Schedule]
         wave += [Schedule(((fault,),)) for fault in _some(faults, rng)]
     places = ground.places
     for fault in preludes(ground, kinds):
-        if isinstance(fault.action, Damage) and fault.action.how == "stale":
+        if fault == OLDER_WORLD:
+            # Once the resume has succeeded: a second kill could miss it.
+            wave += [Schedule(((kill(point),), (), (fault,))) for point in _some(places, rng)]
+        elif isinstance(fault.action, Damage) and fault.action.how == "stale":
             # An older copy is there once an attempt has found files, which the second one does.
             pairs = _some(_in_the_resume(places), rng)
             wave += [Schedule(((kill(one),), (kill(two),), (fault,))) for one, two in pairs]
         else:
-            wave += [Schedule(((kill(point),), (fault,))) for point in _some(places, rng)]
+            chosen = _some(_places_for(ground, fault), rng)
+            wave += [Schedule(((kill(point),), (fault,))) for point in chosen]
     by_kind: dict[str, list[Fault]] = {}
     for fault in misbehaviours(ground, kinds):
         by_kind.setdefault(fault.kind, []).append(fault)

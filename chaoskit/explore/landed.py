@@ -14,7 +14,6 @@ from chaoskit.model.points import (
     TimePoint,
     parse_point,
 )
-from chaoskit.model.preludes import Damage
 from chaoskit.model.schedule import Fault, Schedule, parse_fault
 
 
@@ -34,8 +33,11 @@ def part_that_landed(history: History, schedule: Schedule) -> Schedule:
     return Schedule(tuple(attempts))
 
 
-def found_nothing(history: History, schedule: Schedule) -> bool:
-    """Whether all that is missing from a trial are damages, for which there was no file."""
+def found_nothing(history: History, schedule: Schedule) -> frozenset[str]:
+    """The kinds of what is missing from a trial, "damage" and "change", where nothing else is:
+    there was no file to damage, or the change would have come before its ``after``. Empty: nothing
+    is missing, or something else.
+    """
     part = part_that_landed(history, schedule)
     missed = [
         fault
@@ -43,7 +45,8 @@ def found_nothing(history: History, schedule: Schedule) -> bool:
         for fault in faults
         if fault not in part.faults_of(number)
     ]
-    return bool(missed) and all(isinstance(fault.action, Damage) for fault in missed)
+    kinds = frozenset(fault.kind.partition(":")[0] for fault in missed)
+    return kinds if kinds <= {"damage", "change"} else frozenset()
 
 
 def places_of_times(history: History) -> dict[Fault, Point]:

@@ -47,6 +47,22 @@ def sample(schedules: Sequence[Schedule], most: int | None, seed: int) -> list[S
     return [schedules[number] for number in sorted(numbers)]
 
 
+def draw(stream: Iterable[T], most: int, seed: int) -> tuple[list[T], int]:
+    """At most ``most`` of a stream, each of its items equally likely, in their own order; and how
+    many items there were. Only what is drawn takes memory.
+    """
+    rng = random.Random(f"draw {seed}")
+    kept: list[tuple[int, T]] = []
+    total = 0
+    for number, item in enumerate(stream):
+        total = number + 1
+        if number < most:
+            kept.append((number, item))
+        elif (place := rng.randrange(total)) < most:
+            kept[place] = number, item
+    return [item for _, item in sorted(kept, key=lambda pair: pair[0])], total
+
+
 def target_of(schedule: Schedule) -> str:
     """The file or service at which the last fault of a schedule lands."""
     return _sort(schedule)[0]

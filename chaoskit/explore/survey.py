@@ -97,7 +97,7 @@ def expect(
         redo_allowed=tuple(scenario.redo),
         refusals=scenario.refusals,
         changes={
-            name: Terms(change.right, tuple(change.matters), change.finding)
+            name: Terms(change.right, tuple(change.matters), change.finding, change.after)
             for name, change in scenario.changes.items()
         },
     )

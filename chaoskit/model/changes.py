@@ -43,6 +43,9 @@ class Change:
         right: what a correct task does then.
         matters: patterns of operations whose effects must not happen on the old terms.
         finding: the kind of finding if they do.
+        after: the name or a pattern of a reported step, or of an operation whose effect binds the
+            task ("email.send"). Before that was done the change does not take place: a task that
+            has not used the old value may use the new one.
     """
 
     world: Callable[[Path, Mapping[str, str]], None] | None = None
@@ -53,6 +56,7 @@ class Change:
     right: Right = "refuse"
     matters: Sequence[str] = ("*",)
     finding: str = "stale_world"
+    after: str = ""
 
     def __post_init__(self) -> None:
         if not (self.world or self.inputs or self.env or self.task or self.command):

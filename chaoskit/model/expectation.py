@@ -19,6 +19,7 @@ class Terms(msgspec.Struct, frozen=True):
     right: str
     matters: tuple[str, ...] = ("*",)
     finding: str = "stale_world"
+    after: str = ""
 
 
 class Freed(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeVar
 
 import msgspec
@@ -15,6 +17,7 @@ from chaoskit.model.actions import Interruptions
 from chaoskit.model.errors import FormatError
 from chaoskit.model.events import (
     AttemptEnded,
+    AttemptStarted,
     Body,
     EffectApplied,
     EndStated,
@@ -54,6 +57,10 @@ _BY_A_FAULT = frozenset({"killed", "stopped"})
 """How an attempt ends that was killed, or asked to stop."""
 
 
+def _is(name: str, what: str) -> bool:
+    return name == what or fnmatchcase(name, what)
+
+
 @dataclass(frozen=True, eq=False)
 class History:
     """An immutable, densely numbered sequence of events. Compared by identity: it is large."""
@@ -90,6 +97,24 @@ class History:
     def steps(self) -> tuple[tuple[int, StepReported], ...]:
         """What the task said of its steps."""
         return tuple(self.of(StepReported))
+
+    def done_at(self, what: str) -> int | None:
+        """The event by which a step or an effect was first done; None: it was not.
+
+        A reported step is done once it is recorded; in a task that records nothing, once the same
+        attempt has begun another one.
+
+        Args:
+            what: a name, or a pattern, of reported steps and of operations.
+        """
+        done = [index for index, body in self.effects if _is(body.effect.operation, what)]
+        recorded = [(index, body) for index, body in self.steps if body.phase == "recorded"]
+        done += [index for index, body in recorded if _is(body.step, what)]
+        begun = [] if recorded else [step for step in self.steps if step[1].phase == "started"]
+        for (_, one), (index, other) in pairwise(begun):
+            if one.attempt == other.attempt and _is(one.step, what) and other.step != one.step:
+                done.append(index)
+        return min(done, default=None)
 
     @cached_property
     def attempts(self) -> tuple[tuple[int, AttemptEnded], ...]:
@@ -180,12 +205,13 @@ class History:
         end = self.stated_end
         return end is not None and (end.end == "unknown" or not self.only_interrupted)
 
-    @property
+    @cached_property
     def completed(self) -> bool:
-        """Whether an attempt ended by itself and claims success: there was no further one then, but
-        for one that had been paused.
+        """Whether an attempt ended by itself and claims success, and none began after it: one that
+        had been paused may end after it.
         """
-        return any(body.succeeded for _, body in self.attempts)
+        last = max((index for index, _ in self.of(AttemptStarted)), default=-1)
+        return any(index > last for index, body in self.attempts if body.succeeded)
 
     @property
     def claim(self) -> tuple[int, AttemptEnded]:

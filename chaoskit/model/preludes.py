@@ -26,6 +26,9 @@ no content / not there / as it was when the attempt before began, gone if it was
 
 HOWS: tuple[How, ...] = get_args(How)
 
+WHOLE = "**/*"
+"""The pattern of all files in all folders. An older copy of these is all that a task knows."""
+
 FORMS = ("clock:+7d", "damage:torn:GLOB", "change:NAME", "resumers:2")
 
 CLOCK_MAX_S = 100 * 365 * 86400

@@ -74,7 +74,8 @@ class Scenario:
             or seconds. No fault advances the clocks by more before a resume; None: by a week.
         changes: by name, what may be different when the task is resumed; see `Change`.
         checkpoints: glob patterns in the work folder: what the task resumes from, to be damaged
-            where that is asked for; by default all that are directly in it.
+            where that is asked for; by default all that are directly in it. Empty: nothing is
+            damaged, and no older copy is put back.
         allow: who may be reached besides the services, as ``HOST:PORT``, ``HOST:*`` or the path of
             a Unix socket. What is done there is in no ledger, so such a task is never VALID.
         refusals: what is said of a task that refuses to go on each time that it is resumed, after

@@ -26,7 +26,7 @@ MARKER = (
 SETTINGS = {
     "seed": ("0", "decides inputs and samples"),
     "points": ("", "at most so many trials of each kind of fault a wave; all of them by default"),
-    "depth": ("1", "kills in one trial, at most"),
+    "depth": ("1", "kills in one trial, at most: 1, 2 or 3"),
     "budget": ("", "stop after 90s, 10m or 1h, or after so many trials, as in '200 trials'"),
     "faults": ("", "kinds of other faults than a kill, as --faults of chaoskit run takes them"),
     "shard": ("", "K/N: only the K-th of N parts of each campaign; chaoskit join joins them"),

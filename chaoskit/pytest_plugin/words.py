@@ -11,7 +11,7 @@ import pytest
 
 from chaoskit.campaign.mechanisms import best
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.planning import kinds_from
+from chaoskit.campaign.planning import depth_from, kinds_from
 from chaoskit.campaign.sharding import shard_from
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.token import Target
@@ -107,7 +107,7 @@ def options_of(config: pytest.Config, target: Target, words: Words) -> Options:
         mechanisms=mechanisms,
         seed=words["seed"] if "seed" in words else _number(config, "seed", least=None),
         max_points=words.get("points") or _number_or_none(config, "points"),
-        depth=words.get("depth") or _number(config, "depth"),
+        depth=words.get("depth") or depth_from(_number(config, "depth")),
         max_time_s=seconds,
         max_trials=trials,
         faults=_kinds(words.get("faults", setting(config, "faults"))),
@@ -144,6 +144,12 @@ def _check_number(name: str, value: object, least: int | None = 1) -> None:
         raise UsageError(f"{name} is at least {least}; not {value!r}")
 
 
+def _check_depth(name: str, value: object) -> None:
+    _check_number(name, value)
+    assert isinstance(value, int)
+    depth_from(value)
+
+
 def _check_flag(name: str, value: object) -> None:
     if not isinstance(value, bool):
         raise UsageError(f"{name} is True or False; not {value!r}")
@@ -158,7 +164,7 @@ def _kinds(given: object) -> tuple[str, ...]:
 
 _CHECKS: dict[str, Callable[[str, object], object]] = {
     "points": _check_number,
-    "depth": _check_number,
+    "depth": _check_depth,
     "seed": lambda name, value: _check_number(name, value, None),
     "budget": lambda _, value: budget_of(value),
     "faults": lambda _, value: _kinds(value),

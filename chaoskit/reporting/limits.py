@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from chaoskit.campaign.baselines import loose_of, lost_of, why_unknown
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.sharding import left_of
-from chaoskit.campaign.store import CLOSED, NO_VIEW, Store, StoredTrial
+from chaoskit.campaign.store import CLOSED, FURTHER, NO_VIEW, Store, StoredTrial
 from chaoskit.checkers.comparison import counted
 from chaoskit.explore.clocks import unmoved
 from chaoskit.explore.faults import FAULT_KINDS
@@ -121,6 +121,7 @@ def _of_points(
         if options.max_points is None and not options.only:
             why = "not reached"
         yield f"{total - tested} of {total} points ({why})"
+    yield from _of_further_waves(store, options)
     if lost := [*map(str, lost_of(store))]:
         yield (
             f"{counted(len(lost), 'point')} that some undisturbed runs passed, and no trial: "
@@ -134,8 +135,22 @@ def _of_points(
     if missed:
         yield f"{missed} random moments that came after the task's end"
     trials = [] if options.soak_s else [t for t in store.trials() if not t.landed]
-    if idle := sum("damage:" in t.schedule and t.judgement.verdict != "UNKNOWN" for t in trials):
+    trials = [trial for trial in trials if trial.judgement.verdict != "UNKNOWN"]
+    if idle := sum("damage:" in trial.schedule for trial in trials):
         yield f"{idle} trials of damage that found no file to damage: they are plain kills"
+    if early := sum("change:" in trial.schedule for trial in trials):
+        yield f"{counted(early, 'change')} before the step of its after=: only the kill took place"
+
+
+def _of_further_waves(store: Store, options: Options) -> Iterator[str]:
+    tried = Counter(trial.wave for trial in store.trials())
+    for wave in range(2, options.depth + 1):
+        total = int(store.get(FURTHER.format(wave)) or 0)
+        if total > tried[wave]:
+            yield (
+                f"{total - tried[wave]:,} of {total:,} trials with {wave} kills each (sampled by "
+                f"seed {options.seed})"
+            )
 
 
 def _of_the_trace(store: Store, options: Options) -> Iterator[str]:

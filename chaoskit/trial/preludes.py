@@ -15,6 +15,7 @@ from chaoskit.model.points import CallPoint
 from chaoskit.model.preludes import Changed, Clock, Damage, Prelude, Resumers
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.schedule import Schedule
+from chaoskit.trial.older import OlderCopy
 from chaoskit.trial.services import services_by_name
 from chaoskit.trial.workspace import Workspace
 
@@ -35,7 +36,7 @@ class Circumstances:
         self._scenario = scenario
         self._services = services
         self._workspace = workspace
-        self._before: dict[str, bytes] = {}
+        self._older = OlderCopy(workspace, covers)
         self._keeps = False
         self.reset()
 
@@ -45,7 +46,7 @@ class Circumstances:
         self.runners = 1
         self.current = ""
         self.env: dict[str, str] = {}
-        self._before.clear()
+        self._older.forget()
         self._behaving = False
 
     def check(self, schedule: Schedule) -> None:
@@ -136,8 +137,7 @@ class Circumstances:
         stale for the next one.
         """
         if self._keeps:
-            files = self._files()
-            self._before = {name: file.read_bytes() for name, file in files.items()}
+            self._older.make()
 
     def _files(self) -> dict[str, Path]:
         """Every regular file that the task has written, by its path relative to the area it works
@@ -148,18 +148,12 @@ class Circumstances:
         return {name: area / name for name in names}
 
     def _damage(self, damage: Damage) -> bool:
-        there = self._files()
-        found = [name for name in there if covers(damage.files, name)]
-        for name in found:
-            _damage_one(there[name], damage, self._before.get(name))
-        gone = []
         if damage.how == "stale":
-            gone = [n for n in self._before if n not in there and covers(damage.files, n)]
-        for name in gone:
-            file = self._workspace.area / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(self._before[name])
-        return bool(found or gone)
+            return self._older.put_back(damage.files)
+        found = [file for name, file in self._files().items() if covers(damage.files, name)]
+        for file in found:
+            _damage_one(file, damage)
+        return bool(found)
 
 
 def _check_together(schedule: Schedule, number: int) -> None:
@@ -207,7 +201,7 @@ def _walk(folder: Path) -> Iterator[Path]:
                 yield file
 
 
-def _damage_one(file: Path, damage: Damage, before: bytes | None) -> None:
+def _damage_one(file: Path, damage: Damage) -> None:
     content = file.read_bytes()
     match damage.how:
         case "torn":
@@ -218,7 +212,3 @@ def _damage_one(file: Path, damage: Damage, before: bytes | None) -> None:
             file.write_bytes(b"")
         case "missing":
             file.unlink()
-        case "stale" if before is None:
-            file.unlink()
-        case "stale":
-            file.write_bytes(before or b"")

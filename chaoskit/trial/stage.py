@@ -279,6 +279,9 @@ class Stage:
         deeds = [fault.action for fault in preludes]
         done = []
         for deed in deeds:
+            if isinstance(deed, Changed) and self._too_early(deed, recorder):
+                done.append(False)
+                continue
             done.append(isinstance(deed, Prelude) and circumstances.do(deed))
             if isinstance(deed, Changed):
                 await self._make(self.scenario.changes[deed.name])
@@ -287,6 +290,11 @@ class Stage:
         circumstances.remember()
         for fault in compress(preludes, done):
             recorder.add(FaultLanded(attempt, str(fault)))
+
+    def _too_early(self, changed: Changed, recorder: Recorder) -> bool:
+        """Whether nothing is bound yet to what the change would change."""
+        after = self.scenario.changes[changed.name].after
+        return bool(after) and recorder.history().done_at(after) is None
 
     async def _make(self, change: Change) -> None:
         if change.inputs is not None:

@@ -38,6 +38,9 @@ class Trial:
     async def run(self, attempt: int, schedule: Schedule, looker: Looker | None = None) -> History:
         """Run attempts from number ``attempt`` on, until the task ends by itself or a bound is met.
 
+        After a success in an attempt without a fault the task is started again, if ``schedule`` has
+        a fault for later.
+
         Args:
             attempt: of the first one.
             schedule: the faults.
@@ -48,10 +51,11 @@ class Trial:
         while True:
             looked_at = looker if attempt == len(schedule.attempts) + 1 else None
             ended = await self._run_attempt(attempt, schedule, looked_at)
+            again = _goes_on(schedule, attempt)
             attempt = state.attempts + 1
             if self._attempt is not None and self._attempt.claimed:
                 break  # by the one that went on in the place of a paused one, which is over too
-            if ended.how in {"killed", "stopped"}:
+            if ended.how in {"killed", "stopped"} or (again and ended.succeeded):
                 continue
             if self._is_final(ended) or (ended.how == "timeout" and not schedule.attempts):
                 break  # an undisturbed run that does not end would not end the next time either
@@ -142,3 +146,8 @@ class Trial:
         )
         for effect in effects:
             recorder.add(EffectApplied(attempt=attempt, effect=effect, request=number))
+
+
+def _goes_on(schedule: Schedule, attempt: int) -> bool:
+    """Whether the task is started once more after a success in ``attempt``."""
+    return not schedule.faults_of(attempt) and any(schedule.attempts[attempt:])

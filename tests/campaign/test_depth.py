@@ -1,13 +1,15 @@
-"""Two kills: the second ones are tried where there is something new, and they are real."""
+"""Two kills and three: further ones are tried where there is something new, and they are real."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from chaoskit.campaign import planning
 from chaoskit.campaign.events import Finished
 from chaoskit.campaign.options import Options
 from chaoskit.campaign.replay import replay
@@ -16,6 +18,7 @@ from chaoskit.campaign.store import Store, StoredTrial
 from chaoskit.campaign.workers import Inline
 from chaoskit.explore.plan import points
 from chaoskit.model.actions import Late
+from chaoskit.model.errors import UsageError
 from chaoskit.model.history import History
 from chaoskit.model.schedule import Schedule, parse_schedule
 from chaoskit.model.token import Target, parse_token
@@ -201,3 +204,53 @@ def test_a_fault_of_the_recovery_is_found_by_a_second_kill_and_by_nothing_less(
     finding = next(f for f in found.summary.findings if " / " in f.schedule)
     assert finding.between == finding.code == "", "only a first kill is placed"
     assert replay(parse_token(finding.replay.split()[-1])).outcome == "REPRODUCED"
+
+
+# Three kills.
+
+BUDGET = Target(scenario=str(SCENARIOS / "broken" / "budget_of_starts.py"))
+
+
+def kills(schedule: str) -> int:
+    """How many kills a schedule has."""
+    return parse_schedule(schedule).kills
+
+
+def test_a_budget_of_starts_is_found_by_three_kills_and_by_nothing_less(tmp_path: Path) -> None:
+    """The task survives every kill and every pair, and loses an effect at its fourth start; the
+    token shows it again, and so does the schedule by name.
+    """
+    found = explored(BUDGET, tmp_path / "runs", depth=3, mechanisms=("windows",))
+    assert {kills(finding.schedule) for finding in found.summary.findings} == {3}
+    assert all(trial.judgement.verdict == "VALID" for trial in found.second)
+    own = {trial.schedule for trial in found.first}
+    one = next(f for f in found.summary.findings if f.schedule not in own)
+    assert replay(parse_token(one.replay.split()[-1])).outcome == "REPRODUCED"
+    named = explored(BUDGET, tmp_path / "named", depth=1, only=(one.schedule,))
+    assert named.summary.kinds == {one.kind}
+
+
+def test_of_three_kills_a_sample_by_the_seed_is_run_and_the_report_says_of_how_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pairs are run as a whole, and triples not; the same seed draws the same ones."""
+    monkeypatch.setattr(planning, "SAMPLED", 7)
+    runs = [
+        explored(BUDGET, tmp_path / str(number), depth=3, mechanisms=("windows",), seed=seed)
+        for number, seed in enumerate((0, 0, 5))
+    ]
+    triples = [{s for s in run.histories if kills(s) == 3} for run in runs]
+    own = len([trial for trial in runs[0].first if kills(trial.schedule) == 3])
+    assert [len(drawn) - own for drawn in triples] == [7, 7, 7]
+    assert triples[0] == triples[1] != triples[2]
+    (said,) = (limit for limit in runs[0].summary.not_tested if "kills each" in limit)
+    limit = re.fullmatch(r"(\d+) of (\d+) trials with 3 kills each \(sampled by seed 0\)", said)
+    assert limit is not None
+    assert int(limit[1]) + 7 == int(limit[2])
+
+
+@pytest.mark.parametrize("depth", [0, 4])
+def test_a_depth_is_one_to_three(depth: int) -> None:
+    """The message names all three, and what a longer schedule is written with."""
+    with pytest.raises(UsageError, match=r"the depth is 1, 2 or 3 kills in one trial.*--at"):
+        planning.depth_from(depth)

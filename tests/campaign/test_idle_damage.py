@@ -38,7 +38,7 @@ scenario = Scenario(task=main, services=("payments",), checkpoints=("the-end",))
 """
 
 
-def campaign(tmp_path: Path, **options: object) -> tuple[Summary, list[bool]]:
+def campaign(tmp_path: Path, **options: object) -> tuple[Summary, dict[str, bool]]:
     """Its summary, and which trials landed; judging it again changes nothing."""
     file = tmp_path / "idle.py"
     file.write_text(TASK)
@@ -47,18 +47,21 @@ def campaign(tmp_path: Path, **options: object) -> tuple[Summary, list[bool]]:
     *_, last = run(chosen, Inline())
     assert isinstance(last, Finished)
     with Store(last.folder) as store:
-        landed = [t.landed for t in store.trials() if "damage" in t.schedule]
+        landed = {t.schedule: t.landed for t in store.trials() if "damage" in t.schedule}
         assert judge_again(store) == []
         return summarize(store), landed
 
 
 def test_one_that_was_drawn_is_the_kill_before_it_and_is_counted(tmp_path: Path) -> None:
-    """The file is made at the very end, so that no kill finds it: VALID, and said."""
+    """The file is made at the very end, so that no kill finds it, only what comes after a success:
+    VALID, and said.
+    """
     summary, landed = campaign(tmp_path, faults=("damage",), max_points=6)
-    assert landed
-    assert not any(landed)
-    assert (summary.verdict, summary.unknowns, summary.other_faults) == ("VALID", (), 0)
-    said = f"{len(landed)} trials of damage that found no file to damage: they are plain kills"
+    idle = [schedule for schedule, there in landed.items() if not there]
+    assert idle == [schedule for schedule in landed if "/ - /" not in schedule]
+    assert (summary.verdict, summary.unknowns) == ("VALID", ())
+    assert summary.other_faults == sum(landed.values())
+    said = f"{len(idle)} trials of damage that found no file to damage: they are plain kills"
     assert said in summary.not_tested
 
 
@@ -67,6 +70,6 @@ def test_one_that_was_asked_for_proves_nothing(tmp_path: Path, pattern: str) -> 
     """A pattern that was mistyped, or comes too early, is no pass."""
     wanted = f"kill@payments.charge#1.applied / damage:torn:{pattern}"
     summary, landed = campaign(tmp_path, only=(wanted,))
-    assert landed == [False]
+    assert landed == {wanted: False}
     assert summary.verdict == "UNKNOWN"
     assert summary.unknowns == (f"damage:torn:{pattern} of attempt 2 did not land",)

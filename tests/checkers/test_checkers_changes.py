@@ -13,11 +13,13 @@ from chaoskit.checkers.changes import (
     stale_world,
     stale_writer,
 )
+from chaoskit.checkers.check import judge
 from chaoskit.model.behaviours import KINDS
 from chaoskit.model.changes import RIGHTS
 from chaoskit.model.effects import Effect
 from chaoskit.model.expectation import Expectation, Terms
 from chaoskit.model.findings import Finding
+from chaoskit.model.schedule import parse_schedule
 from tests.checkers.builder import Story, charge, judged, mail, row, teaches, undisturbed
 
 EFFECTS = [charge("ada"), charge("bob"), mail("ada"), mail("bob")]
@@ -358,3 +360,16 @@ def test_each_of_the_four_has_its_diagnosis() -> None:
         assert found
         assert all(f.diagnosis is not None and f.diagnosis.mend for f in found)
     assert not list(resurrected(changed().history, wanted("stop")))
+
+
+@pytest.mark.parametrize(("after", "said"), [("email.send", True), ("payments.charge", False)])
+def test_a_change_before_its_step_says_so(after: str, said: bool) -> None:
+    """Where it did not land because it came too early, the reason is told; else it did not land."""
+    story = Story().starts().does(charge("ada")).killed("payments.charge#1.answered").starts()
+    history = story.does(mail("ada")).ends().history
+    terms = Terms("go-on", after=after)
+    expectation = teaches(undisturbed(charge("ada"), mail("ada")), changes={"price": terms})
+    asked = parse_schedule("kill@payments.charge#1.answered / change:price")
+    judgement = judge(history, expectation, asked)
+    why = ": email.send (its after=) was not done before; kill the task later" if said else ""
+    assert judgement.unknowns == (f"change:price of attempt 2 did not land{why}",)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 
+from chaoskit.checkers.diagnosis import OLDER_COPY
 from chaoskit.checkers.effects import duplicate_effect
 from chaoskit.checkers.steps import redone_step, silent_restart
-from tests.checkers.builder import Story, charge, expecting, teaches, undisturbed
+from chaoskit.model.effects import Effect
+from tests.checkers.builder import Story, charge, expecting, judged, teaches, undisturbed
 
 ADA, BOB, EVE, KIM = (charge(who, key=f"k-{who}") for who in ("ada", "bob", "eve", "kim"))
 ALL = expecting(ADA, BOB, EVE, KIM)
@@ -19,6 +23,83 @@ STEPS = teaches(
     .step("three", "started", "recorded")
     .ends()
 )
+
+
+# redone_step, and older copies
+
+KILLED, STALE = "payments.charge#1.applied", "damage:stale:**/*"
+
+
+def rolled_back(*again: Effect) -> Story:
+    """Half is done; a resume does the rest and ends; a copy from before that resume is put back;
+    the third attempt asks for ``again``.
+    """
+    story = Story().starts().does(ADA, BOB).killed(KILLED).starts().does(EVE, KIM).ends()
+    return story.suffers(STALE).starts().repeats(*again).ends()
+
+
+def test_what_an_older_copy_does_not_hold_may_be_done_again_with_keys() -> None:
+    """The task cannot know it, and nothing happens twice."""
+    judgement = judged(rolled_back(BOB, EVE, KIM), ALL)
+    assert (judgement.verdict, judgement.end) == ("VALID", "completed")
+
+
+def test_what_an_older_copy_holds_may_not_be_done_again() -> None:
+    """The first charge was complete before the copy was made: to begin there is a restart."""
+    [found] = judged(rolled_back(ADA, BOB, EVE, KIM), ALL).findings
+    assert found.kind == "silent_restart"
+
+
+def test_what_happens_twice_after_an_older_copy_is_a_duplicate() -> None:
+    """Without a key the service cannot tell, whatever the copy holds."""
+    again = [charge(who) for who in ("ada", "bob", "eve", "kim")]
+    story = Story().starts().does(*again).ends().suffers(STALE).starts().does(*again).ends()
+    found = judged(story, expecting(*again)).findings
+    assert {(f.kind, f.cause) for f in found} == {("duplicate_effect", "")}
+    assert {f.diagnosis for f in found} == {OLDER_COPY}
+    assert len(found) == 4
+
+
+def test_of_two_that_are_alike_the_one_that_the_copy_holds_is_known() -> None:
+    """Two identical purchases: one was complete before the copy, so one may be done again."""
+    expectation = expecting(ADA, BOB, BOB, KIM)
+    copy = Story().starts().does(ADA, BOB).asks(BOB).killed("payments.charge#3.received").starts()
+    copy.does(BOB, KIM).ends().suffers(STALE).starts()
+    once, twice = (deepcopy(copy).repeats(*[BOB] * n, KIM).ends() for n in (1, 2))
+    assert not judged(once, expectation).findings
+    assert [f.kind for f in judged(twice, expectation).findings] == ["redone_step"]
+
+
+def test_what_was_done_again_after_an_older_copy_is_known_from_then_on() -> None:
+    """A further resume finds the records of the third attempt, and begins nothing of it again."""
+    story = Story().starts().does(ADA).killed(KILLED).starts().does(BOB, EVE, KIM).ends()
+    story.suffers(STALE).starts().repeats(BOB, EVE, KIM).killed("payments.charge#3.answered")
+    story.starts()
+    good, bad = (deepcopy(story).repeats(*again).ends() for again in ((KIM,), (BOB, EVE, KIM)))
+    assert not judged(good, ALL).findings
+    assert {f.kind for f in judged(bad, ALL).findings} == {"redone_step"}
+
+
+def test_what_was_done_beside_a_paused_attempt_is_not_in_a_copy_from_before_it() -> None:
+    """The copy is from before the paused attempt began, so both have done their work since."""
+    story = Story().starts().does(ADA).killed(KILLED).starts().does(BOB)
+    story.suffers("pause@payments.charge#1.answered").starts().does(EVE).ends(1).wakes(2).ends(1)
+    story.wakes(3).suffers(STALE).starts().repeats(BOB, EVE).does(KIM).ends()
+    assert not judged(story, ALL).findings
+
+
+@pytest.mark.parametrize(
+    ("refuses", "verdict", "end"), [(True, "VALID", "refused"), (False, "INVALID", "stuck")]
+)
+def test_a_success_does_not_stand_for_what_came_after_it(
+    refuses: bool, verdict: str, end: str
+) -> None:
+    """A task that is started again after a success ends as its last attempt does."""
+    story = Story().starts().does(ADA, BOB, EVE, KIM).ends().suffers(STALE).starts()
+    if refuses:
+        story.states("refused", "the store is an older copy")
+    judgement = judged(story.ends(1), ALL)
+    assert (judgement.verdict, judgement.end) == (verdict, end)
 
 
 # redone_step

@@ -86,7 +86,7 @@ TRUE = ("--", "true")
         (["run", BROKEN, "--mechanisms", "window"], 2, "windows"),
         (["run", BROKEN, "--services", "email"], 2, "--services goes with a command"),
         (["run", BROKEN, "-j", "0"], 2, "at least 1"),
-        (["run", BROKEN, "--depth", "0"], 2, "at least 1"),
+        (["run", BROKEN, "--depth", "4"], 2, "the depth is 1, 2 or 3"),
         (["run", BROKEN, "--frobnicate"], 2, "No such option"),
         (["run", "--services", "paiments", "--", "true"], 2, "payments"),
         (["run", "--services", "payments", "--", "no-such-program"], 2, "no-such-program"),

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaoskit.explore.sampling import PHASES, sample, target_of
+from chaoskit.explore.sampling import PHASES, draw, sample, target_of
 from chaoskit.model.points import CallPoint, TimePoint
 from chaoskit.model.schedule import Schedule, kill
 from tests.model.values import POINTS
@@ -78,3 +78,22 @@ def test_a_database_does_not_drown_the_one_write_that_matters(seed: int) -> None
     assert sum("fdatasync" in str(schedule) for schedule in found) == 4
     places = {every.index(s) * PHASES // len(every) for s in found if "pwrite" in str(s)}
     assert len(places) == len({every.index(s) * PHASES // len(every) for s in log})
+
+
+@given(st.integers(0, 40), st.integers(0, 12), st.integers())
+def test_what_is_drawn_from_a_stream_is_in_order_and_counted(
+    number: int, most: int, seed: int
+) -> None:
+    """All of it where there is room; each once; the same for one seed."""
+    drawn, total = draw(iter(range(number)), most, seed)
+    assert total == number
+    assert len(drawn) == min(number, most)
+    assert drawn == sorted(set(drawn))
+    assert set(drawn) <= set(range(number))
+    assert (drawn, total) == draw(iter(range(number)), most, seed)
+
+
+def test_every_item_of_a_stream_is_as_likely_as_another() -> None:
+    """Over many seeds the first and the last are drawn about as often."""
+    met = Counter(item for seed in range(600) for item in draw(range(6), 2, seed)[0])
+    assert all(150 < met[item] < 250 for item in range(6)), met

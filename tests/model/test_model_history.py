@@ -271,3 +271,34 @@ def test_a_stated_end_counts_where_the_attempt_then_ended_by_itself(
     """What the last attempt said last, if its own end bears it out."""
     ended = AttemptEnded(attempt=attempt, how=how, code=code, seconds=0.5)
     assert history(*stated, ended).stated_end == end
+
+
+def steps(*told: tuple[int, str, StepPhase]) -> History:
+    """What attempts reported of their steps."""
+    return history(*(StepReported(attempt, name, phase) for attempt, name, phase in told))
+
+
+@pytest.mark.parametrize(
+    ("told", "done"),
+    [
+        ([(1, "a", "started")], None),
+        ([(1, "a", "started"), (1, "a", "recorded")], 1),
+        ([(1, "a", "started"), (1, "b", "started")], 1),
+        ([(1, "a", "started"), (2, "b", "started")], None),
+        ([(1, "a", "started"), (1, "a", "started")], None),
+        ([(1, "a", "started"), (1, "b", "recorded")], None),
+        ([(1, "b", "recorded"), (1, "a", "restored")], None),
+    ],
+)
+def test_a_step_is_done_once_it_is_recorded_or_where_none_is_once_the_next_began(
+    told: list[tuple[int, str, StepPhase]], done: int | None
+) -> None:
+    """Another attempt's step proves nothing, nor does a repeat of the step itself."""
+    assert steps(*told).done_at("a") == done
+
+
+def test_a_step_is_found_by_its_name_and_by_a_pattern() -> None:
+    """Also where the name itself looks like a pattern."""
+    told = steps((1, "rows[1]", "recorded"))
+    assert told.done_at("rows[1]") == told.done_at("rows*") == 0
+    assert told.done_at("rows") is None

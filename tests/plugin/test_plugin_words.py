@@ -77,6 +77,7 @@ def test_each_word_has_a_check_and_stands_in_the_markers_own_line() -> None:
         ({"points": 0}, "points is at least 1; not 0"),
         ({"points": "3"}, "points is a number; not '3'"),
         ({"depth": True}, "depth is a number; not True"),
+        ({"depth": 4}, "the depth is 1, 2 or 3 kills in one trial, not 4"),
         ({"faults": "stopp"}, "unknown kind of fault 'stopp'; nearest: stop"),
         ({"faults": 3}, "as in 'stop,clock' or 'all'; not 3"),
         ({"power_loss": "yes"}, "power_loss is True or False; not 'yes'"),

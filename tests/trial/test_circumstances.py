@@ -200,6 +200,30 @@ def test_a_change_holds_from_its_attempt_on_and_not_in_the_next_trial(
     assert landed == [KILLED, *changes.split(" + ")]
 
 
+STEPS = """
+probe.step("bill", "started")
+charge(1)
+probe.step("bill", "recorded")
+if first():
+    probe.point("bound")
+say(os.environ.get("COLOUR", "none"))
+charge(2)
+"""
+
+
+@pytest.mark.parametrize("after", ["payments.charge", "*.charge", "bill"])
+def test_a_change_comes_after_its_step_and_not_before(run_task: RunTask, after: str) -> None:
+    """An effect is done once it is booked, a step once it is recorded; before that the change does
+    not land, and nothing is changed by it.
+    """
+    declared = f"changes={{'env': Change(env={{'COLOUR': 'red'}}, after={after!r})}}"
+    texts = [f"kill@{at} / change:env" for at in ("payments.charge#1.received", "bound#1")]
+    early, late = run_task(scenario(STEPS, declared), texts)
+    assert said(early, 2) == ["none"]
+    assert said(late, 2) == ["red"]
+    assert [len(history.landed) for history in (early, late)] == [1, 2]
+
+
 def test_a_change_stays_for_all_attempts_that_follow(run_task: RunTask) -> None:
     """Also for those that come after a failure of the task's own."""
     source = scenario(

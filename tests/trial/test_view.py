@@ -115,6 +115,21 @@ def test_the_command_finds_its_own_files_by_relative_paths(typed_in: Path) -> No
     assert said(script) == [str(typed_in)]
 
 
+def test_an_older_copy_has_what_was_there_before_the_task(typed_in: Path) -> None:
+    """A file that the task has written over has its content back, in the work folder too; what the
+    task has made is gone.
+    """
+    state = "$CHAOSKIT_STATE_DIR/own"
+    script = (
+        f"cat customers.txt; ls . $CHAOSKIT_STATE_DIR; echo bob | tee customers.txt new {state}"
+    )
+    (history,) = ran(sh(f"{script} >&2"), "- / damage:stale:**/*")
+    first, second = (body.output_tail for _, body in history.attempts)
+    assert first == second
+    assert [body.fault for _, body in history.landed] == ["damage:stale:**/*"]
+    assert (typed_in / "customers.txt").read_text() == "ada\n"
+
+
 def test_a_snapshot_holds_what_was_written_anywhere(typed_in: Path) -> None:
     """A file that was changed, one that was removed, and a new one, each where it lies."""
     (typed_in / "old").write_text("old\n")
