@@ -88,6 +88,7 @@ NAVIGATION = {
         "glossary",
     ),
     "Explanation": (
+        "what-chaoskit-judges",
         "what-green-means",
         "power-loss",
         "runtime",
