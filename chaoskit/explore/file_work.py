@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from itertools import combinations
 
 import msgspec
 
@@ -32,15 +33,56 @@ def with_file_work(
     """
     if expectation.order or expectation.steps or not expectation.digests or expectation.problems:
         return expectation
-    calls = [body for run in runs for _, body in run.of(CallSeen)]
-    if not all(body.alone for body in calls):
-        return expectation  # who else takes turns may write in another order next time
+    if not all(map(_one_by_one, runs)):
+        return expectation
     for work in _readings(runs[0], tuple(expectation.digests), recorded):
         steps, *others = ([(p.output, p.complete) for p in pieces_of(run, work)] for run in runs)
-        if any(complete for _, complete in steps) and all(other == steps for other in others):
+        again = all(other == steps for other in others) and _in_turn(runs[0], work)
+        if again and any(complete for _, complete in steps):
             known = msgspec.structs.replace(work, steps=tuple(output for output, _ in steps))
             return msgspec.structs.replace(expectation, file_work=known)
     return expectation
+
+
+def _one_by_one(run: History) -> bool:
+    """Whether no two processes change files by turns, but for one that waits for another."""
+    spans: dict[str, tuple[int, int]] = {}
+    for index, body in run.of(CallSeen):
+        if (change := change_of(body)) is not None:
+            first, _ = spans.get(change.call.who, (index, index))
+            spans[change.call.who] = first, index
+    found = sorted((first, last, who) for who, (first, last) in spans.items())
+    return not any(
+        before[1] > after[0] and not _waits(before[2], after[2])
+        for before, after in combinations(found, 2)
+    )
+
+
+def _waits(one: str, other: str) -> bool:
+    """Whether one of two processes descends from the other."""
+    short, long = sorted((one, other), key=len)
+    return short == "" or long.startswith(f"{short}.")
+
+
+def _in_turn(run: History, work: FileWork) -> bool:
+    """Whether each output is written without a break until the next record: what is written to two
+    at once is complete at another time in each run.
+    """
+    left: set[str] = set()
+    last = ""
+    for _, body in run.of(CallSeen):
+        change = change_of(body)
+        if change is None:
+            continue
+        if change.file in work.outputs:
+            if change.file in left:
+                return False
+            if last not in ("", change.file):
+                left.add(last)
+            last = change.file
+        elif sort_of(change.file) in work.records:
+            left, last = set(), ""
+    return True
 
 
 def _readings(run: History, declared: Sequence[str], recorded: Sequence[str]) -> Iterable[FileWork]:

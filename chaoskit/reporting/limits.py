@@ -215,7 +215,8 @@ def _of_the_task(store: Store, options: Options, expectation: Expectation) -> It
         expectation.order or expectation.steps or expectation.file_work
     ):
         yield (
-            "whether finished files are written again: no record between them is known "
+            "whether finished files are written again: no record between them is known, or they "
+            "are written at the same time "
             "(--recorded names the files that record what is done; or report steps with probe.step)"
         )
     if options.target.command is None and store.get("forked"):

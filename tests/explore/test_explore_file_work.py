@@ -118,3 +118,26 @@ def test_nothing_is_learnt_where_runs_differ() -> None:
     ]
     known = msgspec.structs.replace(expecting(), digests={"rows.csv": "12"})
     assert with_file_work(known, runs).file_work is None
+
+
+IN_TURN = tuple(
+    call
+    for n in (1, 2, 3)
+    for call in (f"p{n}:open(part-{n})", f"p{n}:write(part-{n})", "open(log)", "write(log)")
+)
+SIDE_BY_SIDE = (
+    *("p1:write(part-1)", "p2:write(part-2)", "open(mark-1)"),
+    *("p1:write(part-3)", "open(mark-2)", "p2:write(part-4)", "open(mark-3)"),
+)
+AT_ONCE = ("write(part-1)", "write(part-2)", "write(part-1)", "open(mark-1)", "open(mark-2)")
+
+
+@pytest.mark.parametrize(
+    ("run", "known"), [(IN_TURN, True), (SIDE_BY_SIDE, False), (AT_ONCE, False)]
+)
+def test_processes_that_write_one_after_the_other_are_judged_and_those_that_race_are_not(
+    run: Sequence[str], known: bool
+) -> None:
+    """A shell that waits for each of its children is one order; what is written by turns is not."""
+    outputs = [f"part-{n}" for n in (1, 2, 3, 4)]
+    assert (expected(outputs, run).file_work is not None) == known
