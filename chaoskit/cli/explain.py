@@ -19,6 +19,7 @@ from chaoskit.cli import completing
 from chaoskit.cli.console import console, labelled
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.findings import FINDING_KINDS
+from chaoskit.model.token import PREFIX, parse_token
 from chaoskit.reporting.explanations import explanation, sentence
 
 if TYPE_CHECKING:
@@ -36,14 +37,15 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{4,8}")
 @click.option("--run", "run", default=LATEST, show_default=True, help="Where to find it.")
 @click.option("--runs", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True)
 def explain(finding: str | None, run: str, runs: Path) -> int:
-    """Explain FINDING: a kind, a case as in DUP-2, or the first digits of the fingerprint of one in
-    the latest run.
+    """Explain FINDING: a kind, a case as in DUP-2, or one in the latest run: by the first digits of
+    its fingerprint, its point, its schedule, or its replay token.
 
     Without one, every kind is listed with its meaning.
 
     \b
     chaoskit explain duplicate_effect
     chaoskit explain add4e2
+    chaoskit explain kill@payments.charge#3.applied
     """
     out = console()
     if finding is None:
@@ -55,12 +57,17 @@ def explain(finding: str | None, run: str, runs: Path) -> int:
     if _CASE.fullmatch(finding.upper()):
         _explain_case(finding.upper(), out)
         return 0
-    if not _FINGERPRINT.fullmatch(finding):
+    if _FINGERPRINT.fullmatch(finding):
+        several = [_found(find_run(runs, run), finding)]
+    elif finding.startswith(PREFIX) or "#" in finding or "@" in finding:
+        several = _at(find_run(runs, run), finding.strip())
+    else:
         raise unknown_name("kind of finding", finding, FINDING_KINDS)
-    found = _found(find_run(runs, run), finding)
-    _show(found, out)
-    out.print()
-    _explain(found.kind, out)
+    for found in several:
+        _show(found, out)
+        out.print()
+    for kind in dict.fromkeys(found.kind for found in several):
+        _explain(kind, out)
     return 0
 
 
@@ -93,6 +100,25 @@ def _found(folder: Path, prefix: str) -> ReportedFinding:
     if not fitting:
         raise unknown_name(f"finding of {summary.run}", prefix, found)
     return fitting[0]
+
+
+def _at(folder: Path, place: str) -> list[ReportedFinding]:
+    """What was found at a point, in a schedule, or by the trial of a replay token.
+
+    Raises:
+        UsageError: nothing was.
+    """
+    from chaoskit.reporting.summary import summarize  # it knows campaigns, and loads long
+
+    if place.startswith(PREFIX):
+        place = parse_token(place).schedule
+    with Store(folder) as store:
+        findings = summarize(store).findings
+    names = {name: None for f in findings for name in (f.schedule, f.point)}
+    found = [f for f in findings if place in (f.schedule, f.point, f"kill@{f.point}")]
+    if not found:
+        raise unknown_name(f"place of a finding of {folder}", place, names)
+    return found
 
 
 def _list(out: Console) -> None:

@@ -42,6 +42,7 @@ from chaoskit.model.events import SUCCESS
 from chaoskit.model.findings import Verdict
 from chaoskit.model.preludes import parse_clock
 from chaoskit.model.scenario import ATTEMPTS
+from chaoskit.model.schedule import parse_schedule
 from chaoskit.model.token import CommandSpec, Target
 from chaoskit.reporting.clean import plain
 from chaoskit.reporting.summary import Summary, summarize
@@ -341,7 +342,7 @@ def run(ctx: click.Context, /, **given: object) -> int:
         resume_after_s=_after_s(given["resume_after"]),
         timeout_s=_finite(given["timeout"]),
         expect=tuple(map(read_declared, _texts(given["expect"]))),
-        only=tuple(_as_schedule(text) for text in _texts(given["only"])),
+        only=tuple(as_schedule(text) for text in _texts(given["only"])),
         shard=shard_from(str(given["shard"])) if given["shard"] else None,
         fresh=bool(given["fresh"]),
         jobs=jobs_number(str(given["jobs"])),
@@ -443,8 +444,13 @@ def _finite(value: object) -> float | None:
     return number
 
 
-def _as_schedule(text: str) -> str:
-    return text if "@" in text or text == "none" else f"kill@{text}"
+def as_schedule(text: str) -> str:
+    """A point alone is a kill there; all else is a schedule as reports print it."""
+    try:
+        parse_schedule(text)
+    except UsageError:
+        return text if "@" in text else f"kill@{text}"
+    return text
 
 
 def _with_calls(option: str, wanted: bool, chosen: Sequence[Mechanism]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from chaoskit.explore.plan import window_of
+from chaoskit.model.behaviours import Behaviour
 from chaoskit.model.events import CallSeen, Crossed, EffectApplied, ReplySent, RequestReceived
 from chaoskit.model.history import History
 from chaoskit.model.points import (
@@ -34,9 +35,9 @@ def part_that_landed(history: History, schedule: Schedule) -> Schedule:
 
 
 def found_nothing(history: History, schedule: Schedule) -> frozenset[str]:
-    """The kinds of what is missing from a trial, "damage" and "change", where nothing else is:
-    there was no file to damage, or the change would have come before its ``after``. Empty: nothing
-    is missing, or something else.
+    """The kinds of what is missing from a trial, "damage", "change" and "services", where nothing
+    else is: there was no file to damage, the change would have come before its ``after``, or the
+    request of a behaviour did not come. Empty: nothing is missing, or something else.
     """
     part = part_that_landed(history, schedule)
     missed = [
@@ -45,8 +46,11 @@ def found_nothing(history: History, schedule: Schedule) -> frozenset[str]:
         for fault in faults
         if fault not in part.faults_of(number)
     ]
-    kinds = frozenset(fault.kind.partition(":")[0] for fault in missed)
-    return kinds if kinds <= {"damage", "change"} else frozenset()
+    kinds = frozenset(
+        "services" if isinstance(fault.action, Behaviour) else fault.kind.partition(":")[0]
+        for fault in missed
+    )
+    return kinds if kinds <= {"damage", "change", "services"} else frozenset()
 
 
 def places_of_times(history: History) -> dict[Fault, Point]:

@@ -14,6 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from chaoskit.model.actions import Interruptions
+from chaoskit.model.behaviours import KINDS, Behaviour
 from chaoskit.model.errors import FormatError
 from chaoskit.model.events import (
     AttemptEnded,
@@ -135,16 +136,35 @@ class History:
     def landed(self) -> tuple[tuple[int, FaultLanded], ...]:
         """The faults that took place; of those that end an attempt at a time only where it died of
         them: a task that ended by itself in the very moment of a timed kill was not killed. At a
-        call, a window or a crossing some process of it was alive.
+        call, a window or a crossing some process of it was alive. Of a service's behaviours those
+        whose request may have come.
         """
         ended = {body.attempt for _, body in self.attempts if body.how in _BY_A_FAULT}
         return tuple(
-            (index, body)
-            for index, body in self.of(FaultLanded)
-            if body.attempt in ended
-            or not body.fault.startswith(_DEADLY)
-            or not _TIMED.search(body.fault)
+            (index, body) for index, body in self.of(FaultLanded) if self._took_place(body, ended)
         )
+
+    def _took_place(self, landed: FaultLanded, ended: set[int]) -> bool:
+        if landed.fault.startswith(KINDS):
+            behaviour = parse_fault(landed.fault).action
+            assert isinstance(behaviour, Behaviour)
+            return self._may_have_met(behaviour, landed.attempt)
+        deadly = landed.fault.startswith(_DEADLY) and _TIMED.search(landed.fault)
+        return landed.attempt in ended or not deadly
+
+    def _may_have_met(self, behaviour: Behaviour, attempt: int) -> bool:
+        """Whether an attempt sent the request that a behaviour is about, as far as requests show. A
+        kill may have come before one was counted.
+        """
+        service = [(i, body) for i, body in self.requests if body.service == behaviour.service]
+        covered = [(i, body) for i, body in service if behaviour.covers(body.operation)]
+        mine = sum(body.attempt == attempt for _, body in covered)
+        if not service or (mine and behaviour.ordinal is None):
+            return True
+        began = next((i for i, b in self.of(AttemptStarted) if b.attempt == attempt), 0)
+        before = sum(i < began for i, _ in covered)
+        ordinal = behaviour.ordinal or 0
+        return mine > 0 and before - self.kills < ordinal <= before + mine
 
     @cached_property
     def digests(self) -> dict[str, str]:

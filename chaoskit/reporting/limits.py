@@ -14,6 +14,7 @@ from chaoskit.explore.clocks import unmoved
 from chaoskit.explore.faults import FAULT_KINDS
 from chaoskit.explore.plan import MEANING, noted
 from chaoskit.model.actions import Late, PowerLoss
+from chaoskit.model.behaviours import KINDS as BEHAVIOURS
 from chaoskit.model.events import CallSeen
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.history import History
@@ -134,10 +135,19 @@ def _of_points(
         )
     if missed:
         yield f"{missed} random moments that came after the task's end"
+    yield from _of_faults_without_an_occasion(store, options)
+
+
+def _of_faults_without_an_occasion(store: Store, options: Options) -> Iterator[str]:
     trials = [] if options.soak_s else [t for t in store.trials() if not t.landed]
     trials = [trial for trial in trials if trial.judgement.verdict != "UNKNOWN"]
     if idle := sum("damage:" in trial.schedule for trial in trials):
         yield f"{idle} trials of damage that found no file to damage: they are plain kills"
+    if unmet := sum(any(kind in trial.schedule for kind in BEHAVIOURS) for trial in trials):
+        yield (
+            f"{counted(unmet, 'trial')} of a service's behaviour whose request did not come: only "
+            "the other faults took place"
+        )
     if early := sum("change:" in trial.schedule for trial in trials):
         yield f"{counted(early, 'change')} before the step of its after=: only the kill took place"
 

@@ -156,7 +156,7 @@ OTHER_REASONS = [
     "damage:torn:run.db",
     "resumers:2",
     *(
-        f"{kind}{amount}@payments.charge#1"
+        f"{kind}{amount}@payments.charge#2"
         for kind, amount in {
             **dict.fromkeys(KINDS, ""),
             "late-reply": ":5ms",
@@ -172,7 +172,16 @@ OTHER_REASONS = [
 @pytest.mark.parametrize("reason", OTHER_REASONS)
 def test_where_there_may_be_another_reason_nothing_is_said(reason: str) -> None:
     """Damage, another clock, others at work, and services that misbehave can be refused."""
-    assert kinds(refusing(reason), wanted("go-on")) == []
+    story = changed(reason)
+    if "@" in reason:
+        story.fails(SECOND, 503)
+    assert kinds(story.states("refused", "no").ends(1), wanted("go-on")) == []
+
+
+def test_a_behaviour_whose_request_did_not_come_is_no_reason() -> None:
+    """The service had no occasion to misbehave."""
+    story = refusing("reject:503@payments.charge#2")
+    assert kinds(story, wanted("go-on")) == ["needless_refusal"]
 
 
 @pytest.mark.parametrize("fault", ["pause@here#1", "twin@here#1"])

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, example, find, given, settings
 from hypothesis import strategies as st
 
+from chaoskit.model.effects import Effect
 from chaoskit.model.errors import FormatError
 from chaoskit.model.events import (
     AttemptEnded,
@@ -302,3 +303,41 @@ def test_a_step_is_found_by_its_name_and_by_a_pattern() -> None:
     told = steps((1, "rows[1]", "recorded"))
     assert told.done_at("rows[1]") == told.done_at("rows*") == 0
     assert told.done_at("rows") is None
+
+
+CHARGE = Effect(service="payments", kind="charge", fields=())
+
+
+@pytest.mark.parametrize(
+    ("fault", "landed"),
+    [
+        ("reject:503@payments.charge#2", True),
+        ("reject:503@payments.*#*", True),
+        ("down:1@payments.charge#3", True),
+        ("reject:503@payments.charge#9", False),  # never so many
+        ("reject:503@payments.refund#*", False),  # never asked
+        ("lag:1@email.send#1", True),  # no request of this service is seen at all
+    ],
+)
+def test_a_behaviour_landed_if_its_request_may_have_come(fault: str, landed: bool) -> None:
+    """Its ordinal counts the requests of all attempts; it acts in its own attempt only."""
+    bodies: list[Body] = [AttemptStarted(1, resume=False), _charge(1, 1)]
+    bodies += [FaultLanded(1, "kill@10ms"), _ended(1, "killed", 9), FaultLanded(2, fault)]
+    bodies += [AttemptStarted(2, resume=True), _charge(2, 1), _charge(2, 2), _ended(2, "exit", 0)]
+    found = [body.fault for _, body in history(*bodies).landed]
+    assert (fault in found) == landed
+
+
+def _charge(attempt: int, ordinal: int) -> RequestReceived:
+    return RequestReceived(
+        attempt=attempt,
+        request=10 * attempt + ordinal,
+        service="payments",
+        operation="charge",
+        ordinal=ordinal,
+        wants=CHARGE,
+    )
+
+
+def _ended(attempt: int, how: How, code: int) -> AttemptEnded:
+    return AttemptEnded(attempt=attempt, how=how, code=code, seconds=0.1)
