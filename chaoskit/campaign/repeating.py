@@ -17,6 +17,7 @@ import msgspec
 
 from chaoskit.explore.statistics import Repeats
 from chaoskit.model.findings import Finding, Judgement
+from chaoskit.model.history import History
 
 REPEATS = 5
 """How often a trial is repeated. Five that agree leave a rate above 54 %, or below 46 %."""
@@ -38,6 +39,36 @@ class Likeness(NamedTuple):
         """The likeness of ``finding``."""
         missing = finding.diagnosis.missing if finding.diagnosis is not None else ""
         return cls(finding.kind, finding.operation, missing, not finding.cause)
+
+
+def in_a_resume(finding: Finding, history: History) -> bool:
+    """Whether it took a resume to show a finding: the last attempt of its witnesses is not the
+    first one. Where no witness tells, what counts is whether the trial had a resume.
+    """
+    bodies = [history.events[index].body for index in finding.witness]
+    of_witnesses = max((int(getattr(body, "attempt", 0)) for body in bodies), default=0)
+    return (of_witnesses or len(history.attempts)) > 1
+
+
+class Sought(NamedTuple):
+    """The same finding in a smaller trial: as `Likeness` says, and a resume keeps its part in it.
+
+    What an attempt did that was resumed is not shown by a first attempt that does the like, however
+    the schedules of the two trials differ.
+    """
+
+    likeness: Likeness
+    resumed: bool
+
+    @classmethod
+    def of(cls, finding: Finding, history: History) -> Sought:
+        """What is looked for, from the trial that shows it."""
+        return cls(Likeness.of(finding), in_a_resume(finding, history))
+
+    def among(self, judgement: Judgement, history: History) -> Finding | None:
+        """The finding in another trial; None where that does not show it."""
+        found = (f for f in judgement.findings if Sought.of(f, history) == self)
+        return next(found, None)
 
 
 Shows = Callable[[Judgement], Finding | None]

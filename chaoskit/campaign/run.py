@@ -216,14 +216,15 @@ class _Campaign:
         points = self._found(first, second)
         yield Surveyed(expectation, len(points))
         soaking = Soaking(self._store, self._settings(), self._submit)
-        for event in soaking.trials(soak_of(self._options, first, points), self._out_of_time):
+        asked = soak_of(self._options, first, points)
+        for event in soaking.trials(asked, self._out_of_time):
             self._store.put("seconds", f"{self._seconds():.3f}")
             yield TrialDone(event) if isinstance(event, StoredTrial) else event
         if self._out_of_time():
             self._why = self._time_limit
         self._look_again(first, second, expectation)
         if not self._why:
-            yield from soaking.repeats()
+            yield from soaking.repeats(asked, self._out_of_time)
         self._locate()
         yield self._finish(self._why)
 

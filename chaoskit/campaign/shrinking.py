@@ -4,8 +4,10 @@
 trial first, which tells what is looked for and where its timed faults land; then each candidate,
 once; at the end the smallest one is replayed as anybody would replay it, with surveys of its own.
 
-The same finding is one of the same kind, operation and diagnosis. Its fingerprint may be another
-one, since an earlier point or a smaller input meets another customer.
+The same finding is one of the same kind, operation and diagnosis, and it is shown by a resume in
+both trials or in neither (`repeating.Sought`): no fault of a resume is shrunk to one of a first
+attempt that fails by itself. Its fingerprint may be another one, since an earlier point or a
+smaller input meets another customer.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import msgspec
 from chaoskit.campaign.bench import Bench
 from chaoskit.campaign.mechanisms import best
 from chaoskit.campaign.options import Options
-from chaoskit.campaign.repeating import REPEATS, Likeness, like, named
+from chaoskit.campaign.repeating import REPEATS, Likeness, Sought, named
 from chaoskit.campaign.replay import Outcome, Replayed, replay
 from chaoskit.campaign.store import Store
 from chaoskit.explore.landed import part_that_landed, places_of_times
@@ -157,7 +159,7 @@ def shrink(
                 items=items,
                 most=effort.most,
             )
-            search = _Search(bench, shrinker, start.finding)
+            search = _Search(bench, shrinker, start)
             while shrinker.proposal is not None and time.monotonic() < ends:
                 yield search.ask(shrinker.proposal)
             cut_off = shrinker.cut_off or shrinker.proposal is not None
@@ -176,17 +178,18 @@ def shrink(
 class _Search:
     """Answers the shrinker's proposals by trials, and remembers what the smallest one shows."""
 
-    def __init__(self, bench: Bench, shrinker: Shrinker, finding: Finding) -> None:
+    def __init__(self, bench: Bench, shrinker: Shrinker, start: Known) -> None:
         self._bench = bench
         self._shrinker = shrinker
-        self._shows = like(finding)
-        self.finding = finding
+        self._sought = Sought.of(start.finding, start.history)
+        self.finding = start.finding
 
     def ask(self, candidate: Candidate) -> Asked:
         found = None
         if not self._bench.survey(candidate.take).expectation.problems:
             tried = self._bench.trial(candidate.schedule, candidate.take)
-            found = self._shows(tried.judgement) if tried.landed else None
+            if tried.landed:
+                found = self._sought.among(tried.judgement, tried.history)
         if found is not None:
             self.finding = found
         self._shrinker.tell(found is not None)

@@ -7,7 +7,9 @@ A later fault often finds that the task is done. Such a trial is judged as the s
 did take place, which it is; and where nothing landed at all it is an undisturbed run, and does not
 count as a trial of the soak.
 
-When the time is over, schedules that failed are repeated, to tell steady findings from flaky ones.
+Schedules that failed are repeated, to tell steady findings from flaky ones. That is a part of the
+soak's time: no trial begins any more once the rest of it is what the repeats will take, and no
+repeat begins that would end after it.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from chaoskit.campaign.events import RepeatsStarted, SoakStarted
 from chaoskit.campaign.jobs import Job, RunsDone, Settings, Trials, judged_by_calls, outcome
+from chaoskit.campaign.pacing import Clock, Pace, Reserve
 from chaoskit.campaign.planning import kinds_of
 from chaoskit.campaign.repeating import REPEATS, Likeness, like, summed
 from chaoskit.campaign.store import SOAKED_S, Soaked, Store, StoredTrial
@@ -63,6 +66,8 @@ RUN_S = "soak.run_s"
 
 NOTHING = str(Schedule())
 
+T = TypeVar("T")
+
 _BADNESS = {"VALID": 0, "UNKNOWN": 1, "INVALID": 2}
 
 
@@ -77,7 +82,7 @@ class Soak:
         misdeeds: what services may do to requests of the first attempt.
         seed: decides the order of schedules.
         kills_max: how many attempts of a trial suffer a fault at most.
-        seconds: the wall time of the whole soak.
+        seconds: the wall time of the whole soak, its repeats included.
         most: no trial has this number or a higher one; None: there is always another one.
         ahead: how many jobs the workers have at a time.
     """
@@ -134,17 +139,24 @@ class Soaking:
         store: where its trials go; it has a survey.
         settings: of its runs.
         submit: hands a job to the workers.
+        clock: tells the seconds.
     """
 
     def __init__(
-        self, store: Store, settings: Settings, submit: Callable[[Job], Future[bytes]]
+        self,
+        store: Store,
+        settings: Settings,
+        submit: Callable[[Job], Future[bytes]],
+        clock: Clock = time.monotonic,
     ) -> None:
         self._store = store
         self._expectation = self._expected()
         trace = settings.trace and judged_by_calls(self._expectation)
         self._settings = msgspec.structs.replace(settings, trace=trace, lines=False)
         self._submit = submit
-        self._began = time.monotonic()
+        self._clock = clock
+        self._began = clock()
+        self._pace = Pace(clock)
         self._before_s = float(store.get(SOAKED_S) or 0)
         self._worst = {trial.schedule: trial.judgement.verdict for trial in store.trials()}
         self._failed = sum(row.verdict == "INVALID" for row in store.soaked())
@@ -157,12 +169,12 @@ class Soaking:
     @property
     def seconds(self) -> float:
         """For how long it has gone on, interruptions left out."""
-        return self._before_s + time.monotonic() - self._began
+        return self._before_s + self._clock() - self._began
 
     def trials(
         self, soak: Soak, stop: Callable[[], bool] = lambda: False
     ) -> Iterator[SoakStarted | StoredTrial]:
-        """Run trials until the time is over, and those that are running then to their end.
+        """Run trials as long as there is time for them and for the repeats of those that failed.
 
         Args:
             soak: what is asked for.
@@ -185,20 +197,55 @@ class Soaking:
         )
         numbered = islice(enumerate(drawn), soak.most)
         waiting = ((number, schedule) for number, schedule in numbered if number not in known)
-        running: dict[Future[bytes], tuple[int, Schedule]] = {}
+        pace = self._pace = Pace(self._clock, 2 * run_s / soak.ahead)
+        reserve = Reserve(pace, soak.seconds, REPEATED_MOST, REPEATS)
+        for failed in self._to_repeat():
+            reserve.failed(failed.schedule)
+        jobs = ((trial, self._job_for(*trial)) for trial in waiting)
+
+        def time_left() -> bool:
+            taken_s = self.seconds + pace.under_way_s + reserve.seconds
+            return taken_s < soak.seconds and not stop()
+
+        for (number, schedule), result, cost_s in self._each(jobs, soak.ahead, pace, time_left):
+            trial = self._book(number, schedule, result)
+            if trial.judgement.roots:
+                reserve.failed(trial.schedule, cost_s)
+            yield trial
+
+    def _each(
+        self,
+        waiting: Iterator[tuple[T, Job]],
+        ahead: int,
+        pace: Pace,
+        time_left: Callable[[], bool],
+    ) -> Iterator[tuple[T, Result, float]]:
+        """Run jobs of one trial each, and those that are running in the end to their end.
+
+        Args:
+            waiting: what each job is for, and the job; taken only when it is begun.
+            ahead: how many the workers have at a time.
+            pace: measures them.
+            time_left: whether another one may begin.
+
+        Returns:
+            What each was for, what came of it, and what it cost.
+        """
+        running: dict[Future[bytes], tuple[T, float]] = {}
         while True:
-            while len(running) < soak.ahead and self.seconds < soak.seconds and not stop():
-                trial = next(waiting, None)
-                if trial is None:
+            while len(running) < ahead and time_left():
+                one = next(waiting, None)
+                if one is None:
                     break
-                running[self._submit(self._job_for(*trial))] = trial
+                began = pace.begun()
+                running[self._submit(one[1])] = one[0], began
             if not running:
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                number, schedule = running.pop(future)
+                what, began = running.pop(future)
                 (result,) = _results(future)
-                yield self._book(number, schedule, result)
+                yield what, result, pace.ended(began)
 
     def _run_s(self) -> float:
         """How long an undisturbed run takes; the surveys were slowed down by being looked at."""
@@ -241,25 +288,49 @@ class Soaking:
         self._failed += verdict == "INVALID"
         return trial
 
-    def repeats(self) -> Iterator[RepeatsStarted]:
-        """Run failed schedules again, as far as that was not done, and store what they showed."""
-        expectation = self._expected()
-        failed = failed_trials(self._store, REPEATED_MOST)
+    def _to_repeat(self) -> list[StoredTrial]:
+        """Failed trials that are to be run again, as far as that was not done."""
         known = self._store.repeats()
-        waiting = [trial for trial in failed if trial.schedule not in known]
-        if waiting:
-            yield RepeatsStarted(len(waiting), REPEATS)
-        running: dict[Future[bytes], StoredTrial] = {}
-        for trial in waiting:
-            running[self._submit(self._job_of(*[trial.schedule] * REPEATS))] = trial
-        while running:
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                trial = running.pop(future)
-                schedule, shows = parse_schedule(trial.schedule), like(*trial.judgement.roots)
-                histories = [History.decode(result.history) for result in _results(future)]
-                answers = [shows(judge(h, expectation, schedule)) is not None for h in histories]
-                self._store.put_repeats(trial.schedule, summed(answers, first=True))
+        failed = failed_trials(self._store, REPEATED_MOST)
+        return [trial for trial in failed if trial.schedule not in known]
+
+    def repeats(
+        self, soak: Soak, stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[RepeatsStarted]:
+        """Run failed schedules again as long as there is time, and store what they showed.
+
+        Args:
+            soak: what is asked for; the time of its trials is gone already.
+            stop: whether no further repeat may begin, whatever time is left.
+        """
+        waiting = self._to_repeat()
+        if not waiting or stop() or self.seconds >= soak.seconds:
+            return
+        yield RepeatsStarted(len(waiting), REPEATS)
+        pace = Pace(self._clock, self._pace.mean_s)
+        expectation = self._expected()
+        answers: dict[str, list[bool]] = {}
+        jobs = ((t, self._job_of(t.schedule)) for t in waiting for _ in range(REPEATS))
+
+        def time_left() -> bool:
+            taken_s = self.seconds + pace.under_way_s + pace.mean_s
+            return taken_s <= soak.seconds and not stop()
+
+        for trial, result, _ in self._each(jobs, soak.ahead, pace, time_left):
+            said = answers.setdefault(trial.schedule, [])
+            said.append(_shows_again(trial, result, expectation))
+            if len(said) == REPEATS:
+                self._store.put_repeats(trial.schedule, summed(said, first=True))
+            self._store.put(SOAKED_S, f"{self.seconds:.3f}")
+        for text, said in answers.items():
+            if len(said) < REPEATS:
+                self._store.put_repeats(text, summed(said, first=True))
+
+
+def _shows_again(trial: StoredTrial, result: Result, expectation: Expectation) -> bool:
+    """Whether a repeat of a failed trial shows one of its findings."""
+    schedule, shows = parse_schedule(trial.schedule), like(*trial.judgement.roots)
+    return shows(judge(History.decode(result.history), expectation, schedule)) is not None
 
 
 def failed_trials(store: Store, most: int) -> list[StoredTrial]:
@@ -270,6 +341,16 @@ def failed_trials(store: Store, most: int) -> list[StoredTrial]:
             groups.setdefault(Likeness.of(trial.judgement.roots[0]), []).append(trial)
     turns = chain.from_iterable(zip_longest(*groups.values()))
     return list(islice((trial for trial in turns if trial is not None), most))
+
+
+def unrepeated(store: Store) -> tuple[int, int]:
+    """Of failed schedules that were to be repeated: how many were not as often, and their number.
+
+    The time of the soak was over before.
+    """
+    failed, known = failed_trials(store, REPEATED_MOST), store.repeats()
+    whole = [t for t in failed if t.schedule in known and known[t.schedule].times >= REPEATS]
+    return len(failed) - len(whole), len(failed)
 
 
 def verdicts(store: Store) -> list[tuple[Soaked, str]]:

@@ -21,22 +21,28 @@ What is tried, again and again until nothing of it helps any more:
    that shows it;
 5. fewer items: half of them, and smaller cuts where that is too much.
 
+What was done before a resume (clocks, damage, a change, several runners) never comes to be done
+before the first attempt: that would be another start, and no resume of what was begun (`keeps`).
+
 A candidate is always smaller than the smallest one known, is never proposed twice, and has a
 fault, as long as the start had one: without a fault it would be the survey, which was judged. Each
 one costs a trial, so their number has a bound.
 
 Whether a candidate shows *the same finding* is for the driver to say. A fingerprint holds the
 subject, such as the one customer who paid twice; where an earlier point or a smaller input meets
-another customer, only kind, operation and diagnosis can still be the same.
+another customer, only kind, operation and diagnosis can still be the same, and whether it took a
+resume to show it.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from chaoskit.model.behaviours import Behaviour
 from chaoskit.model.errors import UsageError
 from chaoskit.model.points import Point, TimePoint
 from chaoskit.model.schedule import Action, Fault, Schedule, parse_fault
@@ -82,6 +88,18 @@ class Candidate:
         return Candidate(Schedule(tuple(attempts)), self.take)
 
 
+def keeps(start: Schedule, smaller: Schedule) -> bool:
+    """Whether nothing that is done before a resume of ``start`` is done before the first attempt of
+    ``smaller``. Services may misbehave in any attempt: that is about its requests, not its start.
+    """
+
+    def before_it(schedule: Schedule) -> Counter[Action]:
+        preludes = (fault.action for fault in schedule.faults_of(1) if fault.is_prelude)
+        return Counter(action for action in preludes if not isinstance(action, Behaviour))
+
+    return before_it(smaller) <= before_it(start)
+
+
 class Shrinker:
     """Proposes candidates, is told of each whether it shows the finding, and knows the smallest.
 
@@ -124,6 +142,7 @@ class Shrinker:
         self._landed = landed
         self._items = items
         self._left = most
+        self._start = start.schedule
         self._faults_min = min(1, start.schedule.faults)
         self._known = {start}
         self.cut_off = False
@@ -171,6 +190,8 @@ class Shrinker:
         if candidate in self._known or candidate.schedule.faults < self._faults_min:
             return False
         if self.size(candidate) >= self.size(self.smallest):
+            return False
+        if not keeps(self._start, candidate.schedule):
             return False
         if not self._left:
             self.cut_off = True

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from chaoskit.campaign.baselines import loose_of, lost_of, why_unknown
 from chaoskit.campaign.options import Options
+from chaoskit.campaign.repeating import REPEATS
 from chaoskit.campaign.sharding import left_of
+from chaoskit.campaign.soaking import unrepeated
 from chaoskit.campaign.store import CLOSED, FURTHER, NO_VIEW, Store, StoredTrial
 from chaoskit.checkers.comparison import counted
 from chaoskit.explore.clocks import unmoved
@@ -253,6 +255,12 @@ def _of_the_campaign(store: Store, options: Options) -> Iterator[str]:
         yield "the rest of an interrupted campaign: the same command goes on with it"
     elif finished.startswith(("the time limit", "the limit")):
         yield f"what was left when {finished}"
+    short, failed = unrepeated(store) if options.soak_s is not None else (0, 0)
+    if short:
+        yield (
+            f"steady or flaky: {short} of {counted(failed, 'failed schedule')}, for whose "
+            f"{REPEATS} repeats the time of the soak did not last"
+        )
     if not options.in_flight:
         yield "requests that land after the resume has begun (--in-flight late:1)"
     elif "windows" not in options.mechanisms:

@@ -5,15 +5,27 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chaoskit.campaign.bench import Bench
-from chaoskit.campaign.repeating import REPEATS, Repeated, like, named, repeated, summed
+from chaoskit.campaign.repeating import (
+    REPEATS,
+    Repeated,
+    Sought,
+    in_a_resume,
+    like,
+    named,
+    repeated,
+    summed,
+)
 from chaoskit.campaign.replay import MEANING, replay
 from chaoskit.explore.statistics import Repeats
+from chaoskit.model.events import AttemptEnded, Event
 from chaoskit.model.findings import Diagnosis, Finding, Judgement
+from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_schedule
 from chaoskit.model.token import ReplayToken
 from tests.campaign.small_task import small_task
@@ -61,6 +73,53 @@ def test_a_trial_is_repeated_as_often_as_is_asked_for() -> None:
 
     found = asyncio.run(repeated(once, like(finding()), first=True, times=4))
     assert found == Repeated(first=True, shown=2, times=4)
+
+
+def ended(attempt: int) -> AttemptEnded:
+    """An attempt that ended by itself."""
+    return AttemptEnded(attempt=attempt, how="exit", code=0, seconds=1.0)
+
+
+def trial(*attempts: int) -> History:
+    """A history in which attempts end, one after the other."""
+    events = tuple(Event(index, index, ended(number)) for index, number in enumerate(attempts))
+    return History(events)
+
+
+@pytest.mark.parametrize(
+    ("witness", "attempts", "resumed"),
+    [
+        ((0,), (1, 2), False),
+        ((1,), (1, 2), True),
+        ((0, 1), (1, 2), True),
+        ((2, 0), (1, 1, 3), True),
+        ((), (1, 2), True),
+        ((), (1,), False),
+    ],
+)
+def test_a_finding_is_made_in_a_resume_where_its_witnesses_are(
+    witness: tuple[int, ...], attempts: tuple[int, ...], resumed: bool
+) -> None:
+    """The latest of them decides; without any, the trial had a resume or had none."""
+    found = msgspec.structs.replace(finding(), witness=witness)
+    assert in_a_resume(found, trial(*attempts)) is resumed
+
+
+@pytest.mark.parametrize("sought_in", [1, 2])
+@pytest.mark.parametrize("shown_in", [1, 2])
+@pytest.mark.parametrize("missing", ["order", "a key"])
+def test_the_same_finding_needs_the_same_part_of_a_resume(
+    sought_in: int, shown_in: int, missing: str
+) -> None:
+    """One that a resume shows is not found again in a first attempt, nor the other way round; and
+    never with another diagnosis.
+    """
+    history = trial(1, 2)
+    first = msgspec.structs.replace(finding(), witness=(sought_in - 1,))
+    other = msgspec.structs.replace(finding("t", missing), witness=(shown_in - 1,))
+    among = Sought.of(first, history).among(Judgement("INVALID", (other,)), history)
+    same = sought_in == shown_in and missing == "order"
+    assert among == (other if same else None)
 
 
 @pytest.mark.parametrize(

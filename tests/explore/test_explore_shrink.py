@@ -9,10 +9,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from chaoskit.explore.shrink import Candidate, Shrinker
+from chaoskit.explore.shrink import Candidate, Shrinker, keeps
 from chaoskit.model.actions import Kill, KillLeader, Late
 from chaoskit.model.points import WINDOWS, CrossingPoint, Point, TimePoint, WindowPoint, parse_point
-from chaoskit.model.schedule import Fault, Schedule, kill, parse_schedule
+from chaoskit.model.schedule import Fault, Schedule, before, kill, parse_schedule
 
 Shows = Callable[[Candidate], bool]
 Cases = tuple[Callable[[], Shrinker], int, Shows]
@@ -208,6 +208,58 @@ def test_if_everything_shows_it_one_fault_at_the_earliest_point_is_left(start: C
     assert small.schedule.faults == len(small.schedule.attempts) == min(1, start.schedule.faults)
     for faults in small.schedule.attempts:
         assert faults[0].point == WORLD[0]
+
+
+# What a resume is.
+
+ACTION_OF_A_RESUME = "clock:+7d", "damage:torn:run.db", "change:price", "resumers:2"
+
+
+@pytest.mark.parametrize(
+    ("start", "smaller", "kept"),
+    [
+        *[(f"kill@x#1 / {done}", done, False) for done in ACTION_OF_A_RESUME],
+        *[(f"kill@x#1 / {done}", f"{done} + kill@x#1", False) for done in ACTION_OF_A_RESUME],
+        *[(f"{done} + kill@x#1", done, True) for done in ACTION_OF_A_RESUME],
+        ("change:price + kill@x#1 / change:price", "change:price", True),
+        ("kill@x#2 / kill@x#1 / clock:+7d", "kill@x#1 / clock:+7d", True),
+        ("clock:+1d + kill@x#2 / clock:+7d", "clock:+7d", False),
+        ("kill@x#1 / down:2@payments.*#*", "down:2@payments.*#*", True),
+        ("kill@x#1 / kill@x#2", "kill@x#2", True),
+        ("kill@x#1 / kill@x#2", "none", True),
+    ],
+)
+def test_what_is_done_before_a_resume_stays_before_one(
+    start: str, smaller: str, kept: bool
+) -> None:
+    """In the first attempt it would be another start; what services do may be moved there."""
+    assert keeps(parse_schedule(start), parse_schedule(smaller)) is kept
+
+
+PRELUDES = st.sampled_from([before(text) for text in ACTION_OF_A_RESUME])
+
+
+@given(
+    st.lists(st.lists(FAULTS | PRELUDES, max_size=3).map(tuple), min_size=1, max_size=4),
+    predicates(),
+)
+def test_no_proposal_moves_a_resume_to_the_start(
+    attempts: list[tuple[Fault, ...]], shows: Shows
+) -> None:
+    """Whatever is answered, the first attempt begins as it did, or with less done before it."""
+    start = Schedule(trimmed(tuple(attempts)))
+    shrinker = Shrinker(Candidate(start), orders=[WORLD])
+    for proposal in run(shrinker, shows):
+        first = [fault for fault in proposal.schedule.faults_of(1) if fault.is_prelude]
+        assert all(fault in start.faults_of(1) for fault in first)
+
+
+def test_a_resume_on_a_changed_world_keeps_its_kill() -> None:
+    """Where everything shows the finding, the change is shrunk away and not moved to the start."""
+    shrinker = Shrinker(candidate("kill@charged#2 / change:price"), orders=[WORLD])
+    proposed = [str(case.schedule) for case in run(shrinker, lambda _: True)]
+    assert "change:price" not in proposed
+    assert str(shrinker.smallest.schedule) == f"kill@{WORLD[0]}"
 
 
 # What is tried first.
