@@ -41,12 +41,24 @@ def compare(history: History, expectation: Expectation) -> Comparison:
             continue  # how often a lock changes is nobody's business
         seen.setdefault(expectation.identify(body.effect), []).append((index, body))
     counts = expectation.counts
+    drawn = [i for i in seen if i not in counts and is_drawn(i.operation, expectation)]
     return Comparison(
         seen=seen,
-        extra=[(i, counts[i], s) for i, s in seen.items() if 0 < counts[i] < len(s)],
-        missing=[(i, n, seen.get(i, [])) for i, n in counts.items() if len(seen.get(i, [])) < n],
-        strange=[(i, s) for i, s in seen.items() if i not in counts],
+        extra=[(i, counts[i], s) for i, s in seen.items() if 0 < counts[i] < len(s)]
+        + [(i, 1, seen[i]) for i in drawn if len(seen[i]) > 1],
+        missing=[
+            (i, n, seen.get(i, []))
+            for i, n in counts.items()
+            if len(seen.get(i, [])) < n and not is_drawn(i.operation, expectation)
+        ],
+        strange=[(i, s) for i, s in seen.items() if i not in counts and i not in drawn],
     )
+
+
+def is_drawn(operation: str, expectation: Expectation) -> bool:
+    """Whether the contract leaves open which effects of an operation there are."""
+    rules = expectation.contract.rules
+    return bool(rules) and expectation.contract.guarantee(operation) == "never-twice"
 
 
 def still_taken(history: History, expectation: Expectation) -> list[Seen]:

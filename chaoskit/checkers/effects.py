@@ -13,6 +13,7 @@ from chaoskit.checkers.comparison import (
     counted,
     difference,
     in_words,
+    is_drawn,
     nearest,
     still_taken,
     subject,
@@ -85,6 +86,7 @@ def _likeness(effect: Effect, expectation: Expectation) -> str:
 def lost_effect(history: History, expectation: Expectation) -> Iterator[Finding]:
     """Expected effects that never happened although the task went on past them to success."""
     yield from _not_freed(history, expectation)
+    yield from _too_few(history, expectation)
     tail = _tail(history, expectation)
     for identity, expected, seen in _missing(history, expectation):
         if identity in tail:
@@ -99,6 +101,29 @@ def lost_effect(history: History, expectation: Expectation) -> Iterator[Finding]
             because=f"attempt {history.claim[1].attempt} ended with success and went past it",
             witness=(*(index for index, _ in seen), history.claim[0]),
         )
+
+
+def _too_few(history: History, expectation: Expectation) -> Iterator[Finding]:
+    """Of operations whose effects the task draws: fewer than an undisturbed run has, whichever."""
+    if not history.completed:
+        return
+    drawn = {i.operation for i in expectation.counts if is_drawn(i.operation, expectation)}
+    for operation in sorted(drawn):
+        wanted = sum(n for i, n in expectation.counts.items() if i.operation == operation)
+        seen = sum(
+            expectation.identify(b.effect).operation == operation for _, b in history.effects
+        )
+        if seen < wanted:
+            index, claim = history.claim
+            yield Finding(
+                kind="lost_effect",
+                operation=operation,
+                subject="number",
+                expected=f"{operation}: {times(wanted)}, whichever are drawn",
+                seen=times(seen),
+                because=f"attempt {claim.attempt} ended with success",
+                witness=(index,),
+            )
 
 
 def _not_freed(history: History, expectation: Expectation) -> Iterator[Finding]:

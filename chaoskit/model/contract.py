@@ -3,6 +3,8 @@
 payments.charge=exactly-once      (the default for everything)
 email.send=at-least-once
 database.*=at-most-once
+database.trials.*=never-twice     (a search: none twice that an undisturbed run has once; others are
+                                  as good, and there are not fewer of them altogether)
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Literal, get_args
 
 from chaoskit.model.errors import UsageError, unknown_name
 
-Guarantee = Literal["exactly-once", "at-least-once", "at-most-once"]
+Guarantee = Literal["exactly-once", "at-least-once", "at-most-once", "never-twice"]
 
 GUARANTEES: tuple[Guarantee, ...] = get_args(Guarantee)
 

@@ -217,7 +217,11 @@ def _of_the_task(store: Store, options: Options, expectation: Expectation) -> It
             "redone steps: requests overlap, so that a successor proves nothing; report steps "
             "with probe.step"
         )
-    elif expectation.order and not expectation.steps and not expectation.judges_the_last_step:
+    elif (
+        not expectation.steps
+        and any(expectation.order[-1:] == (identity,) for identity, _ in expectation.requests)
+        and not expectation.judges_the_last_step
+    ):
         yield (
             f"whether the last step, {expectation.order[-1].operation}, is run again once it is "
             "complete: no call is known that records it (--recorded names the file that does; or "

@@ -6,7 +6,17 @@ import msgspec
 import pytest
 
 from chaoskit.checkers.effects import duplicate_effect, false_success, lost_effect, wrong_inputs
-from tests.checkers.builder import Story, charge, expecting, mail, row, teaches, undisturbed
+from chaoskit.model.effects import Effect
+from tests.checkers.builder import (
+    Story,
+    charge,
+    expecting,
+    judged,
+    mail,
+    row,
+    teaches,
+    undisturbed,
+)
 
 ADA, BOB, EVE = charge("ada"), charge("bob"), charge("eve")
 
@@ -349,3 +359,18 @@ def test_values_are_wrong_whatever_the_contract_and_the_end() -> None:
     story = Story().starts().does(charge("ada", 999)).states("refused", "too much").ends(1)
     expected = expecting(ADA, contract={"*": "at-least-once"})
     assert [found.seen for found in wrong_inputs(story.history, expected)] == ["once"]
+
+
+def test_a_search_may_draw_others_and_none_twice_and_not_fewer() -> None:
+    """`never-twice`: which effects there are is open; how many there are is not."""
+    one, two, three = charge("ada"), charge("bob"), charge("eve")
+    known = expecting(one, two, contract={"payments.*": "never-twice"})
+
+    def kinds(*effects: Effect) -> list[str]:
+        story = Story().starts().does(one).killed("payments.charge#1.answered")
+        return [f.kind for f in judged(story.starts().does(*effects).ends(), known).findings]
+
+    assert kinds(three) == []
+    assert kinds(three, three) == ["duplicate_effect"]
+    assert "duplicate_effect" in kinds(one)
+    assert kinds() == ["lost_effect"]
