@@ -23,6 +23,7 @@ from chaoskit.model.findings import Finding
 from chaoskit.model.token import PREFIX, ReplayToken, parse_token
 from chaoskit.reporting.files import write_text
 from chaoskit.reporting.regression import Exhibit, bug_report, pytest_file
+from chaoskit.reporting.shell_script import shell_script, why_none
 from chaoskit.reporting.summary import REPLAY, ReportedFinding, summarize
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{4,8}")
@@ -37,7 +38,7 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{4,8}")
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
-    help="The folder of the two files; the present one by default.",
+    help="The folder of the files; the present one by default.",
 )
 @click.option("--force", is_flag=True, help="Write over files that are there.")
 @click.option("--runs", type=click.Path(path_type=Path), default=DEFAULT_RUNS, show_default=True)
@@ -50,6 +51,9 @@ def export(token: str, out: Path, force: bool, runs: Path) -> int:
     The test is green once its trial shows nothing any more. Where a fix has done away with the
     trial's point, every other point is tried instead. The report holds neither paths of this
     machine nor known sorts of credentials; read it before you send it.
+
+    Where one plain kill of a command at a call on an open file shows the finding, there is a shell
+    script as well, which shows it by strace alone, in a copy of the folder.
 
     \b
     chaoskit export ck1-… --out tests/chaos
@@ -64,13 +68,20 @@ def export(token: str, out: Path, force: bool, runs: Path) -> int:
         return 4
     test = out / f"test_chaos_{exhibit.name}.py"
     report = out / f"bug_{exhibit.name}.md"
-    for file in (test, report):
+    script = out / f"reproduce_{exhibit.name}.sh"
+    why = why_none(parsed, exhibit.baseline)
+    for file in (test, report, *(() if why else (script,))):
         if file.exists() and not force:
             raise UsageError(f"{file} is there already: choose another --out, or give --force")
     write_text(test, pytest_file(exhibit, out))
     write_text(report, bug_report(exhibit))
     said.print(Text(f"{test}  fails until the task is mended: pytest {test}"), soft_wrap=True)
     said.print(Text(f"{report}  the draft of a bug report"), soft_wrap=True)
+    if why:
+        said.print(Text(f"no script for strace: {why}"), soft_wrap=True)
+    else:
+        write_text(script, shell_script(exhibit, out))
+        said.print(Text(f"{script}  the same by strace, without chaoskit"), soft_wrap=True)
     return 0
 
 
@@ -95,13 +106,14 @@ def _stored(token: ReplayToken, runs: Path) -> Exhibit | None:
         for trial in store.trials():
             finding = named(token.fingerprint)(trial.judgement)
             if trial.schedule == token.schedule and finding is not None:
-                place = _place(store, token, finding)
+                place, survey = _place(store, token, finding), store.survey()
                 return Exhibit(
                     token=token,
                     finding=finding,
                     history=store.history(trial.schedule),
                     between=place.between if place else "",
                     code=place.code if place else "",
+                    baseline=survey[0] if survey else None,
                 )
     return None
 

@@ -46,6 +46,7 @@ class Exhibit:
     """One finding with its trial.
 
     ``between`` and ``code``: where the kill was, as a report says it; empty where not known.
+    ``baseline``: an undisturbed run, where one is stored.
     """
 
     token: ReplayToken
@@ -53,6 +54,7 @@ class Exhibit:
     history: History
     between: str = ""
     code: str = ""
+    baseline: History | None = None
 
     @property
     def name(self) -> str:
