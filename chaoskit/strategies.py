@@ -23,7 +23,7 @@ from chaoskit.model.durations import duration_text, parse_duration
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, Point, StartPoint, WindowPoint, parse_point
-from chaoskit.model.preludes import HOWS, Resumers
+from chaoskit.model.preludes import HOWS, Resumers, damage_text
 from chaoskit.model.schedule import Fault, Schedule, before
 
 KINDS: tuple[str, ...] = ("kill", "late", *FAULT_KINDS)
@@ -92,7 +92,7 @@ def preludes(
     within_s = parse_duration(resumed_within, "resumed_within=")
     texts = {
         "clock": [f"clock:+{duration_text(max(1, min(WEEK_S, int(within_s))))}"],
-        "damage": [f"damage:{how}:{files}" for files in checkpoints for how in HOWS],
+        "damage": [damage_text(how, files) for files in checkpoints for how in HOWS],
         "change": [f"change:{name}" for name in changes],
         "resumers": [f"resumers:{number}" for number in RESUMERS],
         "services": [f"down:2@{name}.*#*" for name in services],

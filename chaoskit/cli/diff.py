@@ -14,7 +14,7 @@ from chaoskit.campaign.options import DEFAULT_RUNS
 from chaoskit.campaign.store import Store
 from chaoskit.cli import completing
 from chaoskit.cli.console import console, labelled
-from chaoskit.model.errors import unknown_name
+from chaoskit.cli.words import known_schedule
 from chaoskit.reporting.differences import Change, Differences, Parting, compare
 from chaoskit.reporting.timeline import Line
 
@@ -54,10 +54,7 @@ def diff(before: str, after: str, schedule: str, runs: Path) -> int:
 
 def _in_both(first: Store, second: Store, schedule: str) -> str:
     both = first.known() & second.known()
-    for wanted in (schedule, f"kill@{schedule}"):
-        if wanted in both:
-            return wanted
-    raise unknown_name("trial of both runs", schedule, both)
+    return known_schedule("trial of both runs", schedule, both)
 
 
 def _show(found: Differences, out: Console) -> None:

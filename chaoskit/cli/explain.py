@@ -19,6 +19,7 @@ from chaoskit.cli import completing
 from chaoskit.cli.console import console, labelled
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.findings import FINDING_KINDS
+from chaoskit.model.pasted import read_schedule
 from chaoskit.model.token import PREFIX, parse_token
 from chaoskit.reporting.explanations import explanation, sentence
 
@@ -59,8 +60,8 @@ def explain(finding: str | None, run: str, runs: Path) -> int:
         return 0
     if _FINGERPRINT.fullmatch(finding):
         several = [_found(find_run(runs, run), finding)]
-    elif finding.startswith(PREFIX) or "#" in finding or "@" in finding:
-        several = _at(find_run(runs, run), finding.strip())
+    elif (place := _place(finding)) is not None:
+        several = _at(find_run(runs, run), place)
     else:
         raise unknown_name("kind of finding", finding, FINDING_KINDS)
     for found in several:
@@ -102,20 +103,30 @@ def _found(folder: Path, prefix: str) -> ReportedFinding:
     return fitting[0]
 
 
+def _place(text: str) -> str | None:
+    """The schedule that a replay token, a schedule or a point names; None: it is none of these."""
+    if text.startswith(PREFIX):
+        return parse_token(text).schedule
+    try:
+        return str(read_schedule(text))
+    except UsageError:
+        if "@" in text or "#" in text:
+            raise
+        return None
+
+
 def _at(folder: Path, place: str) -> list[ReportedFinding]:
-    """What was found at a point, in a schedule, or by the trial of a replay token.
+    """What was found in a schedule, or at a point of a longer one.
 
     Raises:
         UsageError: nothing was.
     """
     from chaoskit.reporting.summary import summarize  # it knows campaigns, and loads long
 
-    if place.startswith(PREFIX):
-        place = parse_token(place).schedule
     with Store(folder) as store:
         findings = summarize(store).findings
     names = {name: None for f in findings for name in (f.schedule, f.point)}
-    found = [f for f in findings if place in (f.schedule, f.point, f"kill@{f.point}")]
+    found = [f for f in findings if place in (f.schedule, f"kill@{f.point}")]
     if not found:
         raise unknown_name(f"place of a finding of {folder}", place, names)
     return found

@@ -40,9 +40,9 @@ from chaoskit.model.durations import parse_duration
 from chaoskit.model.errors import UsageError, unknown_name
 from chaoskit.model.events import SUCCESS
 from chaoskit.model.findings import Verdict
+from chaoskit.model.pasted import read_schedule
 from chaoskit.model.preludes import parse_clock
 from chaoskit.model.scenario import ATTEMPTS
-from chaoskit.model.schedule import parse_schedule
 from chaoskit.model.token import CommandSpec, Target
 from chaoskit.reporting.clean import plain
 from chaoskit.reporting.summary import Summary, summarize
@@ -342,7 +342,7 @@ def run(ctx: click.Context, /, **given: object) -> int:
         resume_after_s=_after_s(given["resume_after"]),
         timeout_s=_finite(given["timeout"]),
         expect=tuple(map(read_declared, _texts(given["expect"]))),
-        only=tuple(as_schedule(text) for text in _texts(given["only"])),
+        only=tuple(str(read_schedule(text)) for text in _texts(given["only"])),
         shard=shard_from(str(given["shard"])) if given["shard"] else None,
         fresh=bool(given["fresh"]),
         jobs=jobs_number(str(given["jobs"])),
@@ -442,15 +442,6 @@ def _finite(value: object) -> float | None:
     if number is not None and not math.isfinite(number):
         raise UsageError(f"a number of seconds is finite, not {number}")
     return number
-
-
-def as_schedule(text: str) -> str:
-    """A point alone is a kill there; all else is a schedule as reports print it."""
-    try:
-        parse_schedule(text)
-    except UsageError:
-        return text if "@" in text else f"kill@{text}"
-    return text
 
 
 def _with_calls(option: str, wanted: bool, chosen: Sequence[Mechanism]) -> bool:

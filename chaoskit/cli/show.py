@@ -16,8 +16,9 @@ from chaoskit.campaign.options import DEFAULT_RUNS, Options
 from chaoskit.campaign.store import Store, StoredTrial
 from chaoskit.cli import completing
 from chaoskit.cli.console import console
+from chaoskit.cli.words import known_schedule
 from chaoskit.explore.clocks import concerning, unmoved
-from chaoskit.model.errors import UsageError, unknown_name
+from chaoskit.model.errors import UsageError
 from chaoskit.reporting.clean import cleaned, plain, plain_lines
 from chaoskit.reporting.terminal import COLOURS
 from chaoskit.reporting.timeline import Line, minimal, told, without_calls
@@ -73,11 +74,8 @@ def _chosen(trials: Sequence[StoredTrial], text: str) -> StoredTrial:
         if not 1 <= int(text) <= len(trials):
             raise UsageError(f"there is no trial {text}: this run has trials 1 to {len(trials)}")
         return trials[int(text) - 1]
-    for wanted in (text, f"kill@{text}"):
-        for one in trials:
-            if one.schedule == wanted:
-                return one
-    raise unknown_name("trial", text, [one.schedule for one in trials])
+    known = {one.schedule: one for one in trials}
+    return known[known_schedule("trial", text, known)]
 
 
 def _list(trials: Sequence[StoredTrial], out: Console, *, failed: bool, most: int) -> None:

@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,8 @@ import msgspec
 from chaoskit.checkers.comparison import counted
 from chaoskit.model.declared import Declared, declared
 from chaoskit.model.durations import parse_duration
-from chaoskit.model.errors import UsageError, naming
+from chaoskit.model.errors import UsageError, naming, unknown_name
+from chaoskit.model.pasted import read_schedule
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
@@ -63,6 +65,23 @@ def text_of(file: Path, option: str) -> str:
             return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as wrong:
         raise UsageError(f"{option} {file} is not UTF-8 text: {wrong.reason}") from wrong
+
+
+def known_schedule(kind: str, text: str, known: Collection[str]) -> str:
+    """The schedule among ``known`` that ``text`` names, in any form that a report prints.
+
+    Args:
+        kind: what it is the schedule of, in the singular.
+        text: what the user wrote.
+        known: every valid schedule.
+
+    Raises:
+        UsageError: there is no such one; the message names the nearest ones.
+    """
+    with suppress(UsageError):
+        if (wanted := str(read_schedule(text))) in known:
+            return wanted
+    raise unknown_name(kind, text, known)
 
 
 def exit_codes(text: str, option: str) -> tuple[int, ...]:

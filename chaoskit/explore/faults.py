@@ -20,7 +20,7 @@ from chaoskit.model.errors import unknown_name
 from chaoskit.model.events import Crossed, RequestReceived
 from chaoskit.model.history import History
 from chaoskit.model.points import CallPoint, CrossingPoint, Point, WindowPoint
-from chaoskit.model.preludes import HOWS, WHOLE, Changed, Damage
+from chaoskit.model.preludes import HOWS, WHOLE, Changed, Damage, damage_text
 from chaoskit.model.scenario import Scenario
 from chaoskit.model.schedule import Action, Fault, Schedule, before, kill
 
@@ -189,7 +189,7 @@ def preludes(ground: Ground, kinds: Sequence[str]) -> list[Fault]:
         found.append(f"clock:+{duration_text(ground.later_s)}")
     if "damage" in kinds:
         found += [
-            f"damage:{how}:{files}"
+            damage_text(how, files)
             for files in ground.checkpoints
             for how in HOWS
             if files != ANY or how not in _WITHOUT_A_TRACE

@@ -35,6 +35,9 @@ CLOCK_MAX_S = 100 * 365 * 86400
 """How far clocks are moved at once, at the most: programs and services can still tell the date."""
 
 _GLOB = r"[A-Za-z0-9_.,:=~*?\[\]/\-]+"
+_OTHER = re.compile(r"[^A-Za-z0-9_.,:=~*?\[\]/\-]")
+"""A character that no pattern in a schedule has."""
+
 _CLOCK = re.compile(r"clock:\+(?P<number>[1-9][0-9]{0,8})(?P<unit>[smhd])")
 _DAMAGE = re.compile(rf"damage:(?P<how>[a-z]+):(?P<files>{_GLOB})")
 _CHANGE = re.compile(rf"change:(?P<name>{NAME})")
@@ -89,6 +92,13 @@ class Resumers:
 
 
 Prelude = Clock | Damage | Changed | Resumers | Behaviour
+
+
+def damage_text(how: How, files: str) -> str:
+    """The text of a damage to ``files``, any glob pattern: ``?`` stands for what a text cannot
+    hold, such as a blank.
+    """
+    return f"damage:{how}:{_OTHER.sub('?', files)}"
 
 
 def parse_clock(text: str) -> Clock | None:

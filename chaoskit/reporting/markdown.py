@@ -25,6 +25,9 @@ GROUPS_MOST = 12
 LINES_MOST = 20
 CELL_MOST = 200
 TEXT_MOST = 600
+SCHEDULE_MOST = 2_000
+"""A schedule is shown whole, so that it can be pasted: as much of it as any report shows."""
+
 REPLAY_MOST = 4_000
 """A longer replay command is left out: the terminal's report has it, on one line."""
 
@@ -58,9 +61,9 @@ def code(text: str, most: int = TEXT_MOST) -> str:
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
-def cell(text: str) -> str:
+def cell(text: str, most: int = CELL_MOST) -> str:
     """``text`` as a code span in a cell of a table."""
-    return code(text, CELL_MOST).replace("|", "\\|")
+    return code(text, most).replace("|", "\\|")
 
 
 def words(text: str, most: int = TEXT_MOST) -> str:
@@ -122,7 +125,7 @@ def _table(found: Sequence[Sequence[ReportedFinding]]) -> Iterator[str]:
         line = cell(f"{first.file}:{first.line}") if first.file else ""
         yield (
             f"| **{words(first.kind)}** | {cell(first.concerns)} | {spread(group)} "
-            f"| {cell(first.schedule)} | {line} |"
+            f"| {cell(first.schedule, SCHEDULE_MOST)} | {line} |"
         )
     if len(found) > GROUPS_MOST:
         yield ""
@@ -152,8 +155,8 @@ def _details(group: Sequence[ReportedFinding]) -> Iterator[str]:
         rows.append(f"- **to mend** {words(first.diagnosis.mend)}")
     if len(first.replay) <= REPLAY_MOST:
         rows += ["", "See it again:", "", *block([plain(first.replay, REPLAY_MOST)], "console")]
-    title = f"{first.kind} of {first.concerns}, at {first.schedule}"
-    yield from _folded(plain(title, CELL_MOST), rows)
+    what, where = f"{first.kind} of {first.concerns}", plain(first.schedule, SCHEDULE_MOST)
+    yield from _folded(f"{plain(what, CELL_MOST)}, at {where}", rows)
 
 
 def _folded(title: str, rows: Sequence[str]) -> Iterator[str]:

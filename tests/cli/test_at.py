@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from chaoskit.cli.run import as_schedule
-from chaoskit.model.schedule import Schedule, kill, parse_schedule
+from chaoskit.model.pasted import read_schedule
+from chaoskit.model.schedule import Schedule, kill
 from tests.model.values import POINTS, SCHEDULES
 
 
 @given(SCHEDULES)
 def test_a_printed_schedule_is_taken_as_it_stands(schedule: Schedule) -> None:
     """With any number of attempts, with preludes, and with attempts without a fault."""
-    assert parse_schedule(as_schedule(str(schedule))) == schedule
+    assert read_schedule(str(schedule)) == schedule
 
 
 @given(POINTS)
 def test_a_point_alone_is_a_kill_there(point: object) -> None:
     """Windows, crossings, calls and times."""
     text = str(point)
-    assert as_schedule(text) == str(kill(point))  # type: ignore[arg-type]
+    assert read_schedule(text) == Schedule(((kill(point),),))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_a_point_alone_is_a_kill_there(point: object) -> None:
 )
 def test_what_is_done_before_an_attempt_needs_no_point(text: str) -> None:
     """A prelude stands alone, in the first attempt too."""
-    assert as_schedule(text) == text
+    assert str(read_schedule(text)) == text
