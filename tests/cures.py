@@ -88,4 +88,83 @@ CURES = (
             ),
         ),
     ),
+    Cure(
+        "tries_again_at_once",
+        diagnosis.RETRY,
+        (
+            (f"try:\n            {KEYED[0]}", f"try:\n            {KEYED[1]}"),
+            (f"shop.Shop()\n            {KEYED[0]}", f"shop.Shop()\n            {KEYED[1]}"),
+        ),
+    ),
+    Cure(
+        "cancel_forgotten",
+        diagnosis.CANCEL_LOST,
+        (('(shop.STATE / "cancel").unlink(missing_ok=True)  # of an earlier life', "pass"),),
+    ),
+    Cure(
+        "whole_file_hash",
+        diagnosis.TOO_STRICT,
+        (("source.encode()", 'source.partition("  #")[0].encode()'),),
+    ),
+    Cure("refuses_its_own_trace", blocked.REFUSES_A_KILL, (("if mark.exists():", "if False:"),)),
+    Cure(
+        "stale_lock",
+        blocked.STALE_LOCK,
+        (
+            (
+                'if lock.exists():\n        sys.exit("another run holds the lock")',
+                "held = lock.open('a')\n    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+            ),
+            ("    lock.touch()\n", ""),
+            ("import sys", "import fcntl"),
+        ),
+    ),
+    Cure(
+        "reloaded_in_two",
+        losses.HALF_REPLACED,
+        (
+            (
+                '        with books:\n            books.execute("INSERT',
+                '            books.execute("INSERT',
+            ),
+            (
+                '        probe.point("balance.deleted")',
+                '            probe.point("balance.deleted")',
+            ),
+        ),
+    ),
+    Cure("late_notice", diagnosis.LATE_RETRY, (("fresh + rescued", "rescued + fresh"),)),
+    Cure(
+        "stale_approval",
+        diagnosis.UNVERIFIED,
+        (
+            (
+                'if "paid" not in checkpoint.values:  # is it still the price?\n',
+                (
+                    'if "paid" not in checkpoint.values:\n'
+                    '        now = json.loads((shop.STATE / "price.json").read_text())["cents"]\n'
+                    '        if now != checkpoint.values["approved"]:\n'
+                    '            probe.refused("the price has changed")\n'
+                    "            raise SystemExit(1)\n"
+                ),
+            ),
+        ),
+    ),
+    Cure(
+        "half_applied",
+        "success is claimed over files that are not those of an undisturbed run (class HALF)",
+        (
+            (
+                'with file.open("w", encoding="utf-8") as report:',
+                (
+                    'beside = file.with_suffix(".new")\n'
+                    '        with beside.open("w", encoding="utf-8") as report:'
+                ),
+            ),
+            (
+                'probe.point("chunk.written")\n',
+                'probe.point("chunk.written")\n        beside.replace(file)\n',
+            ),
+        ),
+    ),
 )

@@ -181,7 +181,7 @@ def _files(run: History, expectation: Expectation) -> list[FileRecord]:
     complete: dict[str, int] = {}
     for event in run.events:
         body = event.body
-        if isinstance(body, ReplySent) and body.good and (effect := wants[body.request]):
+        if isinstance(body, ReplySent) and body.good and (effect := wants.get(body.request)):
             answered.append(expectation.identify(effect))
         elif isinstance(body, CallSeen) and not body.sends:
             target = body.call.partition("(")[2].rpartition(")")[0]
