@@ -56,7 +56,7 @@ def started_over(finding: Finding, history: History, expectation: Expectation) -
     cure = "store which steps are complete where the next attempt finds it"
     records = (_record(other, history) for other in mine)
     if (record := next(filter(None, records), None)) is not None:
-        evidence = f"{record} before the kill; {finding.because}"
+        evidence = f"{record} before attempt {redo.attempt} began; {finding.because}"
         return Diagnosis(RECORD_IGNORED, evidence, f"{_READ}; {cure}")
     calls = (_written_after(other, expectation) for other in mine)
     if (call := next(filter(None, calls), None)) is not None:
@@ -77,7 +77,7 @@ def _record(redo: Redo, history: History) -> str | None:
     """What is known of a record that was there when the first attempt ended."""
     first = redo.first
     if first.by:
-        return f"{first.by} recorded it"
+        return f"{first.by} recorded the step"
     reported = any(index == first.index and b.phase == "recorded" for index, b in history.steps)
     return f"the task reported step {first.name} as recorded" if reported else None
 

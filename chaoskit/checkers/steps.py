@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from chaoskit.checkers.comparison import counted, in_words, subject
 from chaoskit.checkers.older import OlderCopies
 from chaoskit.checkers.progress import progress
-from chaoskit.checkers.work import Progress, Redo, Which, Work
+from chaoskit.checkers.work import BY_CHILD, Progress, Redo, Which, Work
 from chaoskit.model.expectation import Expectation
 from chaoskit.model.findings import Finding
 from chaoskit.model.history import History
@@ -57,6 +57,10 @@ def silent_restart(history: History, expectation: Expectation) -> Iterator[Findi
 
 
 def _complete(work: Work) -> str:
+    if work.by == BY_CHILD:
+        return (
+            f"the child that asked at event {work.index} outlived its parent and ended well"
+        )
     recorded = f" and recorded by {work.by} before the kill" if work.by else ""
     return f"it was complete at event {work.index}{recorded}"
 

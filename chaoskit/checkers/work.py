@@ -25,6 +25,9 @@ from chaoskit.model.file_work import FileWork, pieces_of
 from chaoskit.model.history import History
 from chaoskit.model.schedule import parse_fault
 
+BY_CHILD = "a child of the task"
+"""Who recorded a step after its parent was killed."""
+
 _KEEPING = Kill | KillLeader | Stop
 """What leaves the files of a task as it had written them."""
 
@@ -230,7 +233,7 @@ def _left_behind(history: History, expectation: Expectation) -> Iterator[Work]:
     ]
     for work in asked:
         if work.attempt in outlived and work.identity in expectation.by_children:
-            yield replace(work, by="its child, which outlived it and ended,")
+            yield replace(work, by=BY_CHILD)
     whole: set[str] = set()
     for attempt, sizes in history.records.items():
         for file in expectation.files:

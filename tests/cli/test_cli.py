@@ -90,7 +90,7 @@ TRUE = ("--", "true")
         (["run", BROKEN, "--frobnicate"], 2, "No such option"),
         (["run", "--services", "paiments", "--", "true"], 2, "payments"),
         (["run", "--services", "payments", "--", "no-such-program"], 2, "no-such-program"),
-        (["run", "--contract", "email.send=twice", "--", "true"], 2, "exactly-once"),
+        (["run", "--contract", "email.send=once", "--", "true"], 2, "exactly-once"),
         (["run", "--behaviour", "lose@x", "--", "true"], 2, "not a behaviour"),
         (
             ["run", "--services", "email", "--behaviour", "lose-reply@email.sent#1", "--", "true"],
