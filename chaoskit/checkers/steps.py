@@ -58,9 +58,7 @@ def silent_restart(history: History, expectation: Expectation) -> Iterator[Findi
 
 def _complete(work: Work) -> str:
     if work.by == BY_CHILD:
-        return (
-            f"the child that asked at event {work.index} outlived its parent and ended well"
-        )
+        return f"the child that asked at event {work.index} outlived its parent and ended well"
     recorded = f" and recorded by {work.by} before the kill" if work.by else ""
     return f"it was complete at event {work.index}{recorded}"
 
